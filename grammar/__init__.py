@@ -1,0 +1,1 @@
+"""The Lark grammar of PTO assembly and the one place that loads it."""

@@ -1,0 +1,1 @@
+"""xDSL passes over the pto dialect, one file each."""

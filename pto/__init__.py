@@ -1,0 +1,1 @@
+"""PTO assembly front-end: parse, verify, lower and execute tile conversions of Ascend NPUs."""

@@ -1,0 +1,1 @@
+"""From `.pto` text to xDSL IR and back."""

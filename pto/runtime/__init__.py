@@ -1,0 +1,1 @@
+"""Tiles and memory as numpy arrays, and the interpreter."""

@@ -1,0 +1,1 @@
+"""What each product supports, as data."""
