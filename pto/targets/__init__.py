@@ -1,1 +1,45 @@
-"""What each product supports, as data."""
+"""What each product supports, as data: the only place where a product's name means anything.
+
+The tables are the TOML files beside this module, one per source document and product (spec V).
+Importing is cheap: a file is parsed when a question first needs it.
+"""
+
+from pto.targets.products import (
+    TARGETS,
+    TCVT_TARGETS,
+    UnknownTarget,
+    resolve,
+    title,
+    unified_buffer_bytes,
+)
+from pto.targets.tables import (
+    ELEMENT_FORMATS,
+    ROUND_MODES,
+    Pair,
+    Table,
+    astype_pair,
+    cast_pair,
+    lookup,
+    mulcast_pair,
+    tables,
+    tcvt_table,
+)
+
+__all__ = [
+    "ELEMENT_FORMATS",
+    "ROUND_MODES",
+    "TARGETS",
+    "TCVT_TARGETS",
+    "Pair",
+    "Table",
+    "UnknownTarget",
+    "astype_pair",
+    "cast_pair",
+    "lookup",
+    "mulcast_pair",
+    "resolve",
+    "tables",
+    "tcvt_table",
+    "title",
+    "unified_buffer_bytes",
+]
