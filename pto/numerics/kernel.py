@@ -1,0 +1,411 @@
+"""What a conversion computes: spec R and S as straight-line arithmetic on bit patterns.
+
+Every conversion is the same three steps. *Decode* splits the source code into a sign and a
+magnitude. *Round* adds a bias that depends on the mode (`rounding_bias`, the only place where modes
+differ) and shifts the magnitude right. *Saturate* limits the magnitude and puts the special values
+in place. No pair has code of its own except where the spec names one.
+
+In names and comments, the field of a float code that holds the biased exponent is its exponent
+field; significand means the mantissa with its implicit leading bit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pto.numerics.formats import FORMATS, Format, value_of
+from pto.numerics.words import (
+    Program,
+    Word,
+    floor_log2_field,
+    larger,
+    less,
+    mask,
+    nonzero,
+    select,
+    smaller,
+    to_float,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+F16, F32, F64 = FORMATS["f16"], FORMATS["f32"], FORMATS["f64"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How to convert, everything optional resolved."""
+
+    mode: str  #: RINT ROUND FLOOR CEIL TRUNC ODD HYBRID
+    saturate: bool = True  #: saturation ON (spec S2, S8, S11)
+    keep_nan: bool = False  #: CTRL[50] = 1: a saturating f8 conversion keeps NaN (spec S2)
+    through_i32: bool = False  #: the PyTorch-compatible path (spec S10)
+
+
+@dataclass(frozen=True)
+class Real:
+    """A number being converted: a sign, and a magnitude in the layout of `fmt` without its sign."""
+
+    negative: Word  #: 1 or 0
+    magnitude: Word
+    fmt: Format  #: f16, bf16, f32 or f64
+    is_nan: Word  #: 1 or 0
+
+
+def build(src: Format, dst: Format, rule: Rule) -> Program:
+    """The program that converts one code of `src` to one of `dst` (neither complex)."""
+    lane_bits = 64 if 64 in (src.bits, dst.bits) else 32
+    program = Program(lane_bits, src.storage_bits, dst.storage_bits)
+    if src.is_integer:
+        result = _from_integer(program, src, dst, rule)
+    else:
+        result = _from_real(_load_real(program, src), src, dst, rule)
+    return program.finish(result & ((1 << dst.bits) - 1))
+
+
+# ------------------------------------------------------------------------------------- rounding
+
+
+def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, negative: Word) -> Word:
+    """What to add to a magnitude so that dropping its low bits rounds it (spec R1 to R6).
+
+    `dropped` is the mask of the bits to drop, and may be 0; `kept_lsb` is the lowest bit that
+    stays; `negative` is 1 for a negative number.
+    """
+    match mode:
+        case "RINT":  # just under half an ulp, and the whole half where the kept part is odd
+            return ((dropped >> 1) + kept_lsb) & dropped
+        case "ROUND":
+            return dropped - (dropped >> 1)
+        case "FLOOR":
+            return dropped & mask(negative)
+        case "CEIL":
+            return dropped & (negative - 1)
+        case "TRUNC":
+            return dropped & 0
+        case "ODD":  # carries only into an even kept part, and so sets its last bit
+            return dropped & (kept_lsb - 1)
+        case _:
+            raise AssertionError(mode)
+
+
+def round_off(value: Word, shift: Word, mode: str, negative: Word) -> Word:
+    """value >> shift, rounded. The sum of value and 2**shift must fit the lane."""
+    dropped = (1 << shift) - 1
+    return (value + rounding_bias(mode, (value >> shift) & 1, dropped, negative)) >> shift
+
+
+def _round_off_full(value: Word, shift: Word, mode: str, negative: Word) -> Word:
+    """`round_off` for values that may fill the lane."""
+    dropped = (1 << shift) - 1
+    kept = value >> shift
+    return kept + (((value & dropped) + rounding_bias(mode, kept & 1, dropped, negative)) >> shift)
+
+
+# --------------------------------------------------------------------------------------- decode
+
+
+@cache
+def _f32_table(src: Format) -> NDArray[Any]:
+    """f32 bits of every code of a format of 8 bits or fewer; NaN keeps the sign it has (spec S3)."""
+    import numpy as np
+
+    values = np.array([value_of(code, src) for code in range(1 << src.bits)], dtype=np.float32)
+    bits = values.view(np.uint32)
+    signed_nan = src.kind == "float"
+    for code in np.flatnonzero(np.isnan(values)):
+        bits[code] = F32.nan_code | (int(code) >> (src.bits - 1) << 31 if signed_nan else 0)
+    bits.flags.writeable = False
+    return bits
+
+
+def _load_real(program: Program, src: Format) -> Real:
+    code, fmt = program.load(src.bits), src
+    if src.bits <= 8:
+        code, fmt = program.table(_f32_table(src), code), F32
+    magnitude = code & fmt.magnitude_mask
+    assert fmt.inf_code is not None
+    is_nan = less(fmt.inf_code, magnitude)
+    return Real(code >> (fmt.bits - 1), magnitude, fmt, is_nan)
+
+
+def _load_integer(program: Program, src: Format) -> tuple[Word, Word]:
+    """(the integer in two's complement across the lane, 1 if it is negative)."""
+    code = program.load(src.bits)
+    if src.kind == "unsigned":
+        return code, program.constant(0)
+    if src.bits < program.lane_bits:
+        sign_bit = 1 << (src.bits - 1)
+        code = (code ^ sign_bit) - sign_bit
+    return code, code >> (program.lane_bits - 1)
+
+
+def _absolute(integer: Word, negative: Word) -> Word:
+    return (integer ^ mask(negative)) + negative
+
+
+def _significand(real: Real) -> tuple[Word, Word]:
+    """(significand, exponent field), subnormals having the field of the smallest normal (S16)."""
+    mantissa_bits = real.fmt.mantissa_bits
+    exponent = larger(real.magnitude >> mantissa_bits, 1)
+    return real.magnitude - ((exponent - 1) << mantissa_bits), exponent
+
+
+# ------------------------------------------------------------------------------ float to float
+
+
+def _from_real(real: Real, src: Format, dst: Format, rule: Rule) -> Word:
+    if dst.is_integer:
+        return _to_integer(real, dst, rule)
+    if src is dst:
+        return _finish_float(_integral(real, rule.mode), real, dst, rule)
+    if dst.kind == "float":
+        return _finish_float(_round_float(real, dst, rule.mode), real, dst, rule)
+    real = _as_f32(real)
+    if dst.kind == "scale":
+        return _to_scale(real)
+    return _finish_hif8(_round_hif8(real, src, rule.mode), real, dst, rule)
+
+
+def _round_float(real: Real, dst: Format, mode: str) -> Word:
+    """The magnitude code, as if the destination's exponent were unbounded (spec S1).
+
+    Infinities and overflow give codes above `dst.max_code`.
+    """
+    src = real.fmt
+    if dst.mantissa_bits > src.mantissa_bits or dst.min_exponent < src.min_exponent:
+        real = _widen(real)
+        src = real.fmt
+    if src is dst:
+        return real.magnitude
+    drop = src.mantissa_bits - dst.mantissa_bits
+    program = real.magnitude.program
+    if src.bias == dst.bias and src.exponent_bits == dst.exponent_bits:
+        # One exponent range: the fields line up, and a carry walks into the exponent by itself.
+        return round_off(real.magnitude, program.constant(drop), mode, real.negative)
+    significand, exponent = _significand(real)
+    # Below the destination's smallest normal, its subnormal step decides how much to drop.
+    smallest = src.bias - dst.bias + 1
+    capped = smaller(exponent, smallest)
+    # All bits, and the bit that decides ties, are gone two places beyond the significand.
+    shift = smaller(drop + smallest - capped, src.mantissa_bits + 2)
+    kept = round_off(significand, shift, mode, real.negative)
+    return ((exponent - capped) << dst.mantissa_bits) + kept
+
+
+def _widen(real: Real) -> Real:
+    """The same number in the lane's own float format: f32, or f64 in 64-bit lanes. Exact."""
+    src, magnitude = real.fmt, real.magnitude
+    dst = F32 if magnitude.program.lane_bits == 32 else F64
+    if src is dst:
+        return real
+    aligned = magnitude << (dst.mantissa_bits - src.mantissa_bits)
+    if src.bias == dst.bias:
+        return replace(real, magnitude=aligned, fmt=dst)
+    rebias = (dst.bias - src.bias) << dst.mantissa_bits
+    special = less(src.max_code, magnitude)  # to the other format's all-ones field
+    normal = aligned + rebias + (mask(special) & rebias)
+    # A subnormal is an integer of smallest steps; zero stays zero.
+    step = (src.bias - 1 + src.mantissa_bits) << dst.mantissa_bits
+    subnormal = larger(to_float(magnitude), step) - step
+    is_subnormal = less(magnitude, 1 << src.mantissa_bits)
+    return replace(real, magnitude=select(is_subnormal, subnormal, normal), fmt=dst)
+
+
+def _as_f32(real: Real) -> Real:
+    """The number as f32; f64 rounds to odd, which no later rounding to fewer bits can notice."""
+    if real.fmt is not F64:
+        return _widen(real) if real.fmt is not F32 else real
+    assert F32.inf_code is not None
+    magnitude = smaller(_round_float(real, F32, "ODD"), F32.inf_code)
+    return replace(real, magnitude=magnitude, fmt=F32)
+
+
+def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
+    """Limits the magnitude code, places NaN and the sign (spec S2 to S5, S15)."""
+    sign_shift = dst.bits - 1
+    bounded = dst.name in ("f32", "f64")  # saturation does not apply (spec S4)
+    if dst.nan_code is None or (rule.saturate and not bounded):
+        magnitude = smaller(magnitude, dst.max_code)
+        if dst.nan_code is None or not (rule.keep_nan and dst.bits == 8):
+            return (magnitude | real.negative << sign_shift) & (real.is_nan - 1)
+        magnitude = magnitude + (mask(real.is_nan) & (dst.nan_code - dst.max_code))
+    else:
+        overflow = dst.max_code + 1  # inf, or the NaN of a format without inf (spec S3)
+        magnitude = smaller(magnitude, overflow)
+        if dst.nan_code != overflow:
+            magnitude = magnitude + (mask(real.is_nan) & (dst.nan_code - overflow))
+    keeps_sign = not dst.has_inf  # f8e4m3fn (spec S3)
+    sign = real.negative if keeps_sign else real.negative & (real.is_nan ^ 1)
+    return magnitude | sign << sign_shift
+
+
+def _integral(real: Real, mode: str) -> Word:
+    """The magnitude of the number rounded to an integral value, in its own format (spec R11)."""
+    fmt = real.fmt
+    significand, exponent = _significand(real)
+    unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
+    shift = smaller(unit - smaller(exponent, unit), fmt.mantissa_bits + 2)
+    integer = round_off(significand, shift, mode, real.negative)
+    return select(less(exponent, unit), to_float(integer), real.magnitude)
+
+
+def _to_scale(real: Real) -> Word:
+    """f8e8m0: the exponent field, whatever sign and mantissa are (spec S6)."""
+    dst = FORMATS["f8e8m0"]
+    return smaller(real.magnitude >> F32.mantissa_bits, dst.max_code) | mask(real.is_nan)
+
+
+# ----------------------------------------------------------------------------------------- hif8
+
+
+def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, tuple[Word, Word, Word]]:
+    """(|E|, E < 0, mantissa bits lost to the exponent, (|E| >= 2, >= 4, >= 8)) (spec F1).
+
+    `exponent` is an f32 exponent field. Of the 3 mantissa bits, 1 is lost from |E| = 4 on, 2 from
+    8 on, and all 3 from 16 on, which is the denormal range.
+    """
+    below_one = less(exponent, F32.bias)
+    distance = _absolute(exponent - F32.bias, below_one)
+    from_2, from_4, from_8 = (less(limit - 1, distance) for limit in (2, 4, 8))
+    return distance, below_one, from_4 + from_8, (from_2, from_4, from_8)
+
+
+def _round_hif8(real: Real, src: Format, mode: str) -> Word:
+    """The magnitude code; 0x6F and more is overflow (spec S7)."""
+    exponent = real.magnitude >> 23
+    distance, _, lost, (_, from_4, _) = _hif8_region(exponent)
+    # Half the smallest denormal and more (E = -23) keeps no bit at all, only a carry.
+    lost = lost + less(15, distance) + (1 - nonzero(exponent ^ (F32.bias - 23)))
+    significand = real.magnitude & 0x7FFFFF | 0x800000
+    carry = (significand >> (lost + 19)) & 1
+    if mode == "HYBRID":
+        carry = select(from_4, _hybrid_carry(significand, lost, src), carry)
+    place = smaller(lost + 20, 23)
+    rounded = ((real.magnitude >> place) + carry) << place
+    return _hif8_code(rounded)
+
+
+def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
+    """1 if the dropped bits reach the threshold that the lowest source bits set (spec R8)."""
+    if src is F16:  # two bits against 1 or 3, from the lowest of the ten mantissa bits
+        width, threshold = 2, ((significand >> 12) & 2) | 1
+    else:
+        width, threshold = 14, significand & 0x3FFF
+    fraction = (significand >> (lost + (20 - width))) & ((1 << width) - 1)
+    return less(fraction, threshold) ^ 1
+
+
+def _hif8_code(magnitude: Word) -> Word:
+    """hif8 code of f32 bits without sign whose mantissa fits (spec F1)."""
+    exponent = magnitude >> 23
+    distance, below_one, lost, (from_2, from_4, from_8) = _hif8_region(exponent)
+    mantissa = (magnitude & 0x7FFFFF) >> (lost + 20)
+    # Dot field minus the exponent's implicit leading 1: 0x08, 0x10, 0x30 and 0x50 by region.
+    prefix = 8 + (from_2 << 3) + ((from_4 + from_8) << 5)
+    exponent_sign = below_one << (from_2 + 3)
+    normal = (distance << (3 - lost)) + mantissa + prefix + exponent_sign
+    denormal_base = F32.bias - 23
+    denormal = larger(exponent, denormal_base) - denormal_base
+    return select(less(exponent, F32.bias - 15), denormal, normal)
+
+
+def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
+    """Limits, the only zero, and the only NaN (spec S7)."""
+    magnitude = smaller(magnitude, dst.max_code + (0 if rule.saturate else 1))
+    code = magnitude | (real.negative & nonzero(magnitude)) << 7
+    assert dst.nan_code is not None
+    return select(real.is_nan, 0 if rule.saturate else dst.nan_code, code)
+
+
+# -------------------------------------------------------------------------------- float to int
+
+
+def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
+    if rule.through_i32 and not rule.saturate:  # spec S10: saturate to i32, keep the low bits
+        return _to_integer(real, FORMATS["i32"], replace(rule, saturate=True))
+    fmt = real.fmt
+    significand, exponent = _significand(real)
+    unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
+    capped = smaller(exponent, unit)
+    shift = smaller(unit - capped, fmt.mantissa_bits + 2)
+    integer = round_off(significand, shift, rule.mode, real.negative)
+    finite = real.is_nan - 1  # NaN becomes 0 (spec S8, S9)
+    infinite = nonzero(real.magnitude ^ (fmt.inf_code or 0)) ^ 1
+    if not rule.saturate:
+        wrapped = _apply_sign(integer << (exponent - capped), real.negative)
+        return select(infinite, _extreme(real.negative, dst), wrapped) & finite
+    # At `top` every magnitude saturates, so larger exponents need no larger shift.
+    top = max(fmt.bias + dst.bits - (dst.kind == "signed"), unit)
+    integer = integer << (smaller(exponent, top) - capped)
+    if top - unit + fmt.mantissa_bits + 1 > integer.program.lane_bits:
+        integer = integer | mask(less(top - 1, exponent))  # the shift ran out of the lane
+    if float(value_of(fmt.max_code, fmt)) <= dst.max_int:
+        integer = select(infinite, dst.max_int + (dst.kind == "signed"), integer)
+    return _clamp(integer, real.negative, dst) & finite
+
+
+def _apply_sign(magnitude: Word, negative: Word) -> Word:
+    return (magnitude ^ mask(negative)) + negative
+
+
+def _extreme(negative: Word, dst: Format) -> Word:
+    """The destination's largest integer, or its smallest where negative is 1."""
+    if dst.kind == "unsigned":
+        return (negative - 1) & dst.max_int
+    return negative + dst.max_int
+
+
+def _clamp(magnitude: Word, negative: Word, dst: Format) -> Word:
+    """The integer nearest to the signed one that the destination has."""
+    if dst.kind == "unsigned":
+        return smaller(magnitude, dst.max_int) & (negative - 1)
+    return _apply_sign(smaller(magnitude, negative + dst.max_int), negative)
+
+
+# ------------------------------------------------------------------------------- integers
+
+
+def _from_integer(program: Program, src: Format, dst: Format, rule: Rule) -> Word:
+    integer, negative = _load_integer(program, src)
+    if dst.is_integer:
+        return _narrow(integer, negative, src, dst, rule)
+    return _round_integer(integer, negative, src, dst, rule)
+
+
+def _narrow(integer: Word, negative: Word, src: Format, dst: Format, rule: Rule) -> Word:
+    """Integer to integer (spec S11, S12). The lowest bits of the result are the code."""
+    if dst.min_int <= src.min_int and src.max_int <= dst.max_int:
+        return integer
+    if dst.bits > src.bits:  # a negative number has no code however wide (spec S12)
+        return integer & (negative - 1)
+    return _clamp(_absolute(integer, negative), negative, dst) if rule.saturate else integer
+
+
+def _round_integer(integer: Word, negative: Word, src: Format, dst: Format, rule: Rule) -> Word:
+    """Integer to float (spec S13): overflow, where it can happen, saturates."""
+    program = integer.program
+    # f32 rounded to odd serves the formats whose precision varies.
+    target, mode = (dst, rule.mode) if dst.kind == "float" else (F32, "ODD")
+    magnitude = _absolute(integer, negative)
+    lane = F32 if program.lane_bits == 32 else F64
+    exponent = floor_log2_field(magnitude)
+    unit = lane.bias + target.mantissa_bits  # exponent field whose ulp in the target is 1
+    capped = smaller(exponent, unit)
+    fills_lane = src.kind == "unsigned" and src.bits == program.lane_bits
+    rounding = _round_off_full if fills_lane else round_off
+    kept = rounding(magnitude, exponent - capped, mode, negative) << (unit - capped)
+    offset = lane.bias - target.bias + 1
+    code = ((larger(exponent, offset) - offset) << target.mantissa_bits) + kept
+    real = Real(negative, code, F32, program.constant(0))
+    saturating = replace(rule, saturate=True)
+    match dst.kind:
+        case "scale":
+            return _to_scale(real)
+        case "tapered":
+            return _finish_hif8(_round_hif8(real, src, rule.mode), real, dst, saturating)
+        case _:
+            return _finish_float(code, real, dst, saturating)
