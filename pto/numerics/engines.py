@@ -1,4 +1,4 @@
-"""Chooses the engine, and cuts arrays of any layout into the contiguous blocks that engines take."""
+"""Chooses the engine, and cuts arrays of any layout into the contiguous blocks it takes."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _round_off_full(value: Word, shift: Word, mode: str, negative: Word) -> Word
 
 @cache
 def _f32_table(src: Format) -> NDArray[Any]:
-    """f32 bits of every code of a format of 8 bits or fewer; NaN keeps the sign it has (spec S3)."""
+    """f32 bits of every code of a format of 8 bits or fewer. NaN keeps its sign (spec S3)."""
     import numpy as np
 
     values = np.array([value_of(code, src) for code in range(1 << src.bits)], dtype=np.float32)
@@ -275,7 +275,7 @@ def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, tuple[Word, Word, Wo
 
 
 def _round_hif8(real: Real, src: Format, mode: str) -> Word:
-    """The magnitude code; 0x6F and more is overflow (spec S7)."""
+    """The magnitude as f32 bits, rounded to the precision that hif8 has at its exponent."""
     exponent = real.magnitude >> 23
     distance, _, lost, (_, from_4, _) = _hif8_region(exponent)
     # Half the smallest denormal and more (E = -23) keeps no bit at all, only a carry.
@@ -285,8 +285,7 @@ def _round_hif8(real: Real, src: Format, mode: str) -> Word:
     if mode == "HYBRID":
         carry = select(from_4, _hybrid_carry(significand, lost, src), carry)
     place = smaller(lost + 20, 23)
-    rounded = ((real.magnitude >> place) + carry) << place
-    return _hif8_code(rounded)
+    return ((real.magnitude >> place) + carry) << place
 
 
 def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
@@ -315,8 +314,10 @@ def _hif8_code(magnitude: Word) -> Word:
 
 def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     """Limits, the only zero, and the only NaN (spec S7)."""
-    magnitude = smaller(magnitude, dst.max_code + (0 if rule.saturate else 1))
-    code = magnitude | (real.negative & nonzero(magnitude)) << 7
+    largest = (F32.bias + 15) << F32.mantissa_bits
+    infinity = largest | 1 << (F32.mantissa_bits - 1)  # 1.5 * 2**15, whose code means inf
+    code = _hif8_code(smaller(magnitude, largest if rule.saturate else infinity))
+    code = code | (real.negative & nonzero(code)) << 7
     assert dst.nan_code is not None
     return select(real.is_nan, 0 if rule.saturate else dst.nan_code, code)
 

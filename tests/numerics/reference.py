@@ -1,0 +1,303 @@
+"""Reference conversions in exact integer arithmetic, slow and simple.
+
+Written from the text of spec F, R and S; shares no code with `pto.numerics`. A real number is a
+pair (n, k) that stands for n * 2**k, or one of the strings "inf", "-inf", "nan". Every result is an
+unsigned code.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+Number = tuple[int, int] | str
+
+FIVE = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC")
+
+
+class Layout(NamedTuple):
+    """A sign bit, an exponent field, a mantissa field."""
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    specials: str  #: "ieee", "fn" (only S.1111.111 is NaN), "none"
+
+    @property
+    def bits(self) -> int:
+        return 1 + self.exponent_bits + self.mantissa_bits
+
+    @property
+    def max_code(self) -> int:
+        top = (1 << (self.bits - 1)) - 1
+        if self.specials == "ieee":
+            return top - (1 << self.mantissa_bits)
+        return top - (self.specials == "fn")
+
+
+LAYOUTS = {
+    "f64": Layout(11, 52, 1023, "ieee"),
+    "f32": Layout(8, 23, 127, "ieee"),
+    "f16": Layout(5, 10, 15, "ieee"),
+    "bf16": Layout(8, 7, 127, "ieee"),
+    "f8e4m3fn": Layout(4, 3, 7, "fn"),
+    "f8e5m2": Layout(5, 2, 15, "ieee"),
+    "f4e2m1": Layout(2, 1, 1, "none"),
+    "f4e1m2": Layout(1, 2, 1, "none"),
+}
+INTEGERS = {f"i{n}": (n, True) for n in (4, 8, 16, 32, 64)} | {
+    f"ui{n}": (n, False) for n in (8, 16, 32, 64)
+}
+WIDTHS = (
+    {name: layout.bits for name, layout in LAYOUTS.items()}
+    | {name: bits for name, (bits, _) in INTEGERS.items()}
+    | {"hif8": 8, "f8e8m0": 8}
+)
+
+
+def decode(name: str, code: int) -> tuple[bool, Number]:
+    """(sign bit, value) of a code."""
+    if name in INTEGERS:
+        bits, signed = INTEGERS[name]
+        value = code - (1 << bits) if signed and code >> (bits - 1) else code
+        return value < 0, (value, 0)
+    if name == "f8e8m0":
+        return False, "nan" if code == 255 else (1, code - 127)
+    if name == "hif8":
+        return code > 0x80, _decode_hif8(code)
+    layout = LAYOUTS[name]
+    negative = bool(code >> (layout.bits - 1))
+    magnitude = code & ((1 << (layout.bits - 1)) - 1)
+    if magnitude > layout.max_code:
+        if layout.specials == "ieee" and magnitude == layout.max_code + 1:
+            return negative, "-inf" if negative else "inf"
+        return negative, "nan"
+    exponent, mantissa = divmod(magnitude, 1 << layout.mantissa_bits)
+    if exponent:
+        mantissa += 1 << layout.mantissa_bits
+    scale = max(exponent, 1) - layout.bias - layout.mantissa_bits
+    return negative, (-mantissa if negative else mantissa, scale)
+
+
+def _decode_hif8(code: int) -> Number:
+    """Spec F1, read off the bit string from the left."""
+    sign = -1 if code >> 7 else 1
+    rest = f"{code & 127:07b}"
+    if code == 0x80:
+        return "nan"
+    if code & 127 == 0x6F:
+        return "inf" if sign > 0 else "-inf"
+    if rest.startswith("0000"):
+        return (0, 0) if code == 0 else (sign, int(rest[4:], 2) - 23)
+    for prefix, exponent_bits in (("0001", 0), ("001", 1), ("01", 2), ("10", 3), ("11", 4)):
+        if rest.startswith(prefix):
+            field = rest[len(prefix) : len(prefix) + exponent_bits]
+            mantissa = rest[len(prefix) + exponent_bits :]
+            break
+    exponent = int("1" + field[1:], 2) if field else 0
+    if field.startswith("1"):
+        exponent = -exponent
+    return sign * int("1" + mantissa, 2), exponent - len(mantissa)
+
+
+def lowest_terms(n: int, k: int) -> tuple[int, int]:
+    """The same number with n odd, or (0, 0)."""
+    if n == 0:
+        return 0, 0
+    zeros = (n & -n).bit_length() - 1
+    return n >> zeros, k + zeros
+
+
+HIF8_CODES = {
+    lowest_terms(*value): code
+    for code in range(128)
+    if not isinstance(value := _decode_hif8(code), str)
+}
+
+
+def floor_log2(n: int, k: int) -> int:
+    return n.bit_length() - 1 + k
+
+
+def quotient(n: int, k: int, step: int) -> tuple[int, int]:
+    """n * 2**k over 2**step: (integer part, which part of a step is left over in quarters).
+
+    The second is 0 for exact, 1 for less than half, 2 for half, 3 for more than half.
+    """
+    if k >= step:
+        return n << (k - step), 0
+    cut = step - k
+    whole, rest = n >> cut, n & ((1 << cut) - 1)
+    half = 1 << (cut - 1)
+    return whole, 0 if rest == 0 else 1 if rest < half else 2 if rest == half else 3
+
+
+def round_magnitude(whole: int, quarters: int, mode: str, negative: bool) -> int:
+    """Spec R1 to R6 on the magnitude `whole` steps and `quarters`."""
+    up = {
+        "RINT": quarters == 3 or (quarters == 2 and whole % 2 == 1),
+        "ROUND": quarters >= 2,
+        "FLOOR": quarters > 0 and negative,
+        "CEIL": quarters > 0 and not negative,
+        "TRUNC": False,
+        "ODD": quarters > 0 and whole % 2 == 0,
+    }[mode]
+    return whole + up
+
+
+# ------------------------------------------------------------------------------- to floats
+
+
+def to_layout(
+    name: str, negative: bool, value: Number, mode: str, saturate: bool, keep_nan: bool = False
+) -> int:
+    """Conversion to a format of LAYOUTS (spec S1 to S5, S15)."""
+    layout = LAYOUTS[name]
+    saturate = layout.specials == "none" or (saturate and name not in ("f32", "f64"))
+    sign = negative << (layout.bits - 1)
+    overflow = layout.max_code + (not saturate)
+    if value == "nan":
+        if layout.specials == "fn" and (not saturate or keep_nan):
+            return sign | 0x7F
+        if saturate and not (keep_nan and name == "f8e5m2"):
+            return 0
+        return layout.max_code + 1 + (1 << (layout.mantissa_bits - 1))
+    if isinstance(value, str):
+        return sign | overflow
+    n, k = abs(value[0]), value[1]
+    if n == 0:
+        return sign
+    exponent = max(floor_log2(n, k), 1 - layout.bias)
+    step = exponent - layout.mantissa_bits
+    steps = round_magnitude(*quotient(n, k, step), mode, negative)
+    if steps >> (layout.mantissa_bits + 1):  # carried into the next binade
+        steps, step = steps >> 1, step + 1
+    field = step + layout.mantissa_bits + layout.bias
+    implicit = steps >> layout.mantissa_bits
+    mantissa = steps & ((1 << layout.mantissa_bits) - 1)
+    code = ((field if implicit else 0) << layout.mantissa_bits) + mantissa
+    return sign | min(code, overflow)
+
+
+def to_hif8(negative: bool, value: Number, mode: str, saturate: bool, source: str) -> int:
+    """Spec F1, R8, S7."""
+    if value == "nan":
+        return 0 if saturate else 0x80
+    sign = negative << 7
+    overflow = sign | (0x6E if saturate else 0x6F)
+    if isinstance(value, str):
+        return overflow
+    n, k = abs(value[0]), value[1]
+    exponent = floor_log2(n, k) if n else -1000
+    if exponent < -23:
+        return 0
+    if exponent > 15:
+        return overflow
+    size = abs(exponent)
+    kept = 3 if size <= 3 else 2 if size <= 7 else 1 if size <= 15 else 0
+    step = -22 if exponent == -23 else exponent - kept
+    whole, quarters = quotient(n, k, step)
+    if mode == "HYBRID" and size > 3:
+        up = _hybrid_rounds_up(n, k, exponent, kept, source)
+    else:
+        up = quarters >= 2
+    result = lowest_terms(whole + up, step)
+    if result[0] == 0:
+        return 0
+    if floor_log2(*result) > 15 or result not in HIF8_CODES:
+        assert floor_log2(*result) >= 15
+        return overflow
+    return sign | HIF8_CODES[result]
+
+
+def _hybrid_rounds_up(n: int, k: int, exponent: int, kept: int, source: str) -> bool:
+    """Spec R8, on the mantissa as a string of bits after the leading 1."""
+    width = {"f32": 23, "f16": 10}[source]
+    bits = f"{quotient(n, k, exponent - width)[0]:b}"[1:]
+    if source == "f32":
+        digits, threshold = 14, int(bits[-14:], 2)
+    else:
+        digits, threshold = 2, 2 * int(bits[-1]) + 1
+    if exponent == -23:
+        return int("1" + bits[: digits - 1], 2) >= threshold
+    return int(bits[kept : kept + digits], 2) >= threshold
+
+
+def to_f8e8m0(value: Number) -> int:
+    """Spec S6."""
+    if value == "nan":
+        return 0xFF
+    if isinstance(value, str):
+        return 0xFE
+    n, k = abs(value[0]), value[1]
+    return min(max(floor_log2(n, k) + 127, 0), 0xFE) if n else 0
+
+
+# ------------------------------------------------------------------------------- to integers
+
+
+def float_to_integer(
+    name: str, value: Number, mode: str, saturate: bool, pytorch: bool = False
+) -> int:
+    """Spec S8 to S10."""
+    bits, signed = INTEGERS[name]
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if pytorch and not saturate:
+        return float_to_integer("i32", value, mode, True) & ((1 << bits) - 1)
+    if value == "nan":
+        return 0
+    if isinstance(value, str):
+        result = low if value == "-inf" else high
+    else:
+        negative = value[0] < 0
+        magnitude = round_magnitude(*quotient(abs(value[0]), value[1], 0), mode, negative)
+        result = -magnitude if negative else magnitude
+        if saturate:
+            result = min(max(result, low), high)
+    return result & ((1 << bits) - 1)
+
+
+def integer_to_integer(src: str, dst: str, value: int, saturate: bool) -> int:
+    """Spec S11, S12."""
+    bits, signed = INTEGERS[dst]
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if saturate or bits > INTEGERS[src][0]:
+        value = min(max(value, low), high)
+    return value & ((1 << bits) - 1)
+
+
+def convert(
+    src: str,
+    dst: str,
+    code: int,
+    mode: str,
+    saturate: bool,
+    *,
+    pytorch: bool = False,
+    keep_nan: bool = False,
+) -> int:
+    """The code of `dst` for one code of `src`; `mode` is one that rounds, `saturate` is ON."""
+    negative, value = decode(src, code)
+    if src in INTEGERS and dst in INTEGERS:
+        return integer_to_integer(src, dst, value[0], saturate)
+    if dst in INTEGERS:
+        return float_to_integer(dst, value, mode, saturate, pytorch)
+    if src in INTEGERS:  # spec S13
+        saturate = True
+        mode = "RINT" if (src, dst) == ("i32", "f16") else mode
+    if dst == "f8e8m0":
+        return to_f8e8m0(value)
+    if dst == "hif8":
+        return to_hif8(negative, value, mode, saturate, src)
+    if src == dst:
+        return _integral(dst, negative, value, mode)
+    if src == "f8e8m0" and dst == "bf16":
+        saturate = False  # spec S6
+    return to_layout(dst, negative, value, mode, saturate, keep_nan)
+
+
+def _integral(name: str, negative: bool, value: Number, mode: str) -> int:
+    """Spec R11."""
+    if not isinstance(value, str):
+        whole = round_magnitude(*quotient(abs(value[0]), value[1], 0), mode, negative)
+        value = (-whole if negative else whole, 0)
+    return to_layout(name, negative, value, mode, False)
