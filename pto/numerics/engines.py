@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,20 @@ from numpy.typing import NDArray
 from pto.numerics.numpy_engine import NumpyProgram
 from pto.numerics.words import Program
 
+if TYPE_CHECKING:
+    from pto.numerics.jit_engine import JitProgram
+
 Array = NDArray[Any]
+Run = Callable[[Array, Array], None]
 
 ENGINES = ("auto", "numpy", "jit")
 
+#: "auto" compiles a conversion once it has been asked for this many elements in total: about when
+#: numpy has spent the 20 to 40 ms that compiling takes.
+COMPILE_AFTER = 1 << 22
+
 #: Elements of the blocks that a strided or byte-swapped array is copied through.
-BLOCK = 1 << 14
+BLOCK = 1 << 13
 
 
 class Conversion:
@@ -29,10 +38,15 @@ class Conversion:
             np.dtype(f"u{program.load_bits // 8}"),
             np.dtype(f"u{program.store_bits // 8}"),
         ]
+        self._best: Run = self.numpy.run  # what "auto" runs
+        self._elements = 0  # seen by "auto" so far
 
     def run(self, source: Array, target: Array, engine: str = "auto") -> None:
-        """Writes the codes of `source` into `target`, both of one shape and of any layout."""
-        run = self._runner(source.size, engine)
+        """Writes the codes of `source` into `target`, both of one shape and of any layout.
+
+        They may share memory. Raises ValueError for an engine that does not exist here.
+        """
+        run = self._engine(source.size, engine)
         if _is_flat(source, self.dtypes[0]) and _is_flat(target, self.dtypes[1]):
             if np.may_share_memory(source, target):
                 source = source.copy()
@@ -41,10 +55,32 @@ class Conversion:
         for block, result in blocks(source, target, self.dtypes):
             run(block, result)
 
-    def _runner(self, size: int, engine: str) -> Any:
-        if engine not in ENGINES:
+    @cached_property
+    def jit(self) -> JitProgram:
+        """The compiled program; compiling takes tens of milliseconds."""
+        from pto.numerics.jit_engine import JitProgram
+
+        return JitProgram(self.program)
+
+    def _engine(self, size: int, engine: str) -> Run:
+        if engine == "auto":
+            self._elements += size
+            if self._elements >= COMPILE_AFTER and self._best == self.numpy.run:
+                self._best = self.jit.run if _jit_is_available() else self._best
+            return self._best
+        if engine == "numpy":
+            return self.numpy.run
+        if engine != "jit":
             raise ValueError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
-        return self.numpy.run
+        if not _jit_is_available():
+            raise ValueError("engine 'jit' needs llvmlite: pip install 'pto-opt[jit]'")
+        return self.jit.run
+
+
+def _jit_is_available() -> bool:
+    from pto.numerics import jit_engine
+
+    return jit_engine.is_available()
 
 
 def _is_flat(array: Array, native: np.dtype[Any]) -> bool:
@@ -54,14 +90,14 @@ def _is_flat(array: Array, native: np.dtype[Any]) -> bool:
 def blocks(
     source: Array, target: Array, native: list[np.dtype[Any]]
 ) -> Iterator[tuple[Array, Array]]:
-    """Matching 1-D blocks of both arrays in native byte order, which are written back."""
+    """Matching 1-D blocks of both arrays in native byte order; what is written goes back."""
     iterator = np.nditer(
-        [source, target],
-        flags=["external_loop", "buffered", "zerosize_ok", "copy_if_overlap"],
-        op_flags=[["readonly", "contig"], ["writeonly", "contig"]],
+        (source, target),
+        flags=("external_loop", "buffered", "zerosize_ok", "copy_if_overlap"),
+        op_flags=cast(Any, (("readonly", "contig"), ("writeonly", "contig"))),
         op_dtypes=native,
         casting="equiv",
         buffersize=BLOCK,
     )
     with iterator:
-        yield from iterator
+        yield from cast(Iterator[tuple[Array, Array]], iterator)

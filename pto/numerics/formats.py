@@ -88,7 +88,8 @@ class Format:
         """Unsigned numpy dtype of one unpacked code."""
         import numpy as np
 
-        return np.dtype(f"u{self.storage_bits // 8}")
+        dtype: np.dtype[Any] = np.dtype(f"u{self.storage_bits // 8}")
+        return dtype
 
     @cached_property
     def carrier(self) -> np.dtype[Any]:
@@ -99,11 +100,11 @@ class Format:
         """
         import numpy as np
 
-        if hasattr(np, self.carrier_name):
-            return np.dtype(getattr(np, self.carrier_name))
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, self.carrier_name))
+        home: Any = np
+        if not hasattr(np, self.carrier_name):
+            import ml_dtypes as home
+        dtype: np.dtype[Any] = np.dtype(getattr(home, self.carrier_name))
+        return dtype
 
     @cached_property
     def max_value(self) -> float | int:
@@ -276,7 +277,7 @@ def _decode_floats(codes: NDArray[Any], fmt: Format) -> NDArray[np.float64]:
 
     if fmt.bits <= 8:
         table = np.array([value_of(c, fmt) for c in range(1 << fmt.bits)], dtype=np.float64)
-        return table[codes & ((1 << fmt.bits) - 1)]
+        return np.take(table, codes & ((1 << fmt.bits) - 1))
     if fmt.name == "bf16":
         return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return codes.view(fmt.carrier).astype(np.float64)
@@ -348,8 +349,9 @@ def pack4(codes: ArrayLike) -> NDArray[np.uint8]:
         )
     if array.size and (array.max() > 15 or array.min() < 0):
         raise ValueError("a 4-bit code is between 0 and 15")
-    nibbles = array.astype(np.uint8)
-    return nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+    nibbles: NDArray[np.uint8] = array.astype(np.uint8)
+    packed: NDArray[np.uint8] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
+    return packed
 
 
 def unpack4(packed: ArrayLike) -> NDArray[np.uint8]:

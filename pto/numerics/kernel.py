@@ -117,7 +117,7 @@ def _f32_table(src: Format) -> NDArray[Any]:
     bits = values.view(np.uint32)
     signed_nan = src.kind == "float"
     for code in np.flatnonzero(np.isnan(values)):
-        bits[code] = F32.nan_code | (int(code) >> (src.bits - 1) << 31 if signed_nan else 0)
+        bits[code] = 0x7FC00000 | (int(code) >> (src.bits - 1) << 31 if signed_nan else 0)
     bits.flags.writeable = False
     return bits
 

@@ -1,0 +1,238 @@
+"""Executes a program as machine code: one vectorised loop, split over the cores.
+
+The program is written out as LLVM IR and compiled for this machine by llvmlite (the LLVM that
+numba brings). Lanes have exact widths and no overflow or aliasing rules of a higher language stand
+in the way, so LLVM vectorises every conversion; compilation takes tens of milliseconds and nothing
+is written to disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+from numpy.typing import NDArray
+
+from pto.numerics.words import Instruction, Program
+
+Array = NDArray[Any]
+
+#: Arrays below this many elements stay on the calling thread: waking another costs more.
+PARALLEL_ELEMENTS = 1 << 18
+
+_LOCK = threading.Lock()
+_OPCODES = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor"}
+_SHIFTS = {"shl": "shl", "shr": "lshr"}
+_INTRINSICS = {"min": "umin", "max": "umax"}
+
+_LOOP = """\
+define void @convert(ptr noalias readonly %source, ptr noalias writeonly %target, i64 %count) {{
+entry:
+  %empty = icmp eq i64 %count, 0
+  br i1 %empty, label %exit, label %body
+
+body:
+  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %source.at = getelementptr inbounds i{load}, ptr %source, i64 %i
+  %code = load i{load}, ptr %source.at
+{instructions}
+  %target.at = getelementptr inbounds i{store}, ptr %target, i64 %i
+  store i{store} %narrow, ptr %target.at
+  %next = add nuw nsw i64 %i, 1
+  %done = icmp eq i64 %next, %count
+  br i1 %done, label %exit, label %body
+
+exit:
+  ret void
+}}
+"""
+
+
+def is_available() -> bool:
+    """Whether llvmlite is installed (the extra `jit`)."""
+    return _llvm() is not None
+
+
+@cache
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return None
+    if not hasattr(llvm, "create_pass_builder"):  # llvmlite before 0.44
+        return None
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
+
+
+@cache
+def _threads() -> int:
+    """How many threads convert a large array: the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_threads(), thread_name_prefix="pto-convert")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+class JitProgram:
+    """A program compiled for this machine, ready to run on contiguous arrays of codes."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._owner, self._loop = _compile(llvm_ir(program))
+
+    def run(self, source: Array, target: Array) -> None:
+        """Converts `source` into `target`: 1-D, contiguous, of equal length, not overlapping.
+
+        Their dtypes are the unsigned integers of the program's load and store widths.
+        """
+        count = len(source)
+        read, write = source.ctypes.data, target.ctypes.data
+        threads = _threads()
+        if count < PARALLEL_ELEMENTS or threads == 1:
+            self._loop(read, write, count)
+            return
+        share = -(-count // threads)
+        share += -share % 64  # whole cache lines of any element width
+        bounds = [(start, min(share, count - start)) for start in range(0, count, share)]
+        others = [
+            _pool().submit(
+                self._loop, read + i * source.itemsize, write + i * target.itemsize, length
+            )
+            for i, length in bounds[1:]
+        ]
+        self._loop(read, write, bounds[0][1])
+        for other in others:
+            other.result()
+
+
+def llvm_ir(program: Program) -> str:
+    """The program as an LLVM module that exports `convert(source, target, count)`."""
+    lines = [_instruction(program, i, item) for i, item in enumerate(program.instructions)]
+    lane, store = program.lane_bits, program.store_bits
+    result = _name(program, program.result)
+    cast = f"trunc i{lane} {result} to i{store}" if store < lane else f"or i{lane} {result}, 0"
+    lines.append(f"  %narrow = {cast}")
+    body = "\n".join(line for line in lines if line)
+    tables = "".join(_table(index, table) for index, table in enumerate(program.tables))
+    return tables + _LOOP.format(load=program.load_bits, store=store, instructions=body)
+
+
+def _name(program: Program, index: int) -> str:
+    instruction = program.instructions[index]
+    return str(instruction.value) if instruction.op == "const" else f"%v{index}"
+
+
+def _table(index: int, table: Array) -> str:
+    entry = f"i{table.itemsize * 8}"
+    entries = ", ".join(f"{entry} {int(value)}" for value in table)
+    return f"@table{index} = private constant [{len(table)} x {entry}] [{entries}]\n"
+
+
+def _instruction(program: Program, index: int, instruction: Instruction) -> str:
+    lane = f"i{program.lane_bits}"
+    names = [_name(program, i) for i in instruction.operands]
+    out = f"  %v{index} ="
+    match instruction.op:
+        case "const":
+            return ""
+        case "load" if program.load_bits < program.lane_bits:
+            return f"{out} zext i{program.load_bits} %code to {lane}"
+        case "load":
+            return f"{out} or {lane} %code, 0"
+        case "float":
+            real = "float" if program.lane_bits == 32 else "double"
+            return (
+                f"  %f{index} = uitofp {lane} {names[0]} to {real}\n"
+                f"{out} bitcast {real} %f{index} to {lane}"
+            )
+        case "table":
+            return _lookup(program, index, instruction, names[0])
+        case "min" | "max":
+            intrinsic = f"@llvm.{_INTRINSICS[instruction.op]}.{lane}"
+            return f"{out} call {lane} {intrinsic}({lane} {names[0]}, {lane} {names[1]})"
+        case "shl" | "shr":
+            return _shift(program, index, instruction, names)
+        case op:
+            return f"{out} {_OPCODES[op]} {lane} {names[0]}, {names[1]}"
+
+
+def _lookup(program: Program, index: int, instruction: Instruction, at: str) -> str:
+    table = program.tables[instruction.value]
+    lane, entry = f"i{program.lane_bits}", f"i{table.itemsize * 8}"
+    widen = f"zext {entry} %e{index} to {lane}" if entry != lane else f"or {lane} %e{index}, 0"
+    return (
+        f"  %p{index} = getelementptr inbounds [{len(table)} x {entry}], "
+        f"ptr @table{instruction.value}, i32 0, {lane} {at}\n"
+        f"  %e{index} = load {entry}, ptr %p{index}\n"
+        f"  %v{index} = {widen}"
+    )
+
+
+def _shift(program: Program, index: int, instruction: Instruction, names: list[str]) -> str:
+    """LLVM leaves a shift by the width undefined; here it gives 0."""
+    lane, opcode = f"i{program.lane_bits}", _SHIFTS[instruction.op]
+    amount = program.instructions[instruction.operands[1]]
+    if amount.bound < program.lane_bits:
+        return f"  %v{index} = {opcode} {lane} {names[0]}, {names[1]}"
+    return (
+        f"  %s{index} = {opcode} {lane} {names[0]}, {names[1]}\n"
+        f"  %t{index} = icmp ult {lane} {names[1]}, {program.lane_bits}\n"
+        f"  %v{index} = select i1 %t{index}, {lane} %s{index}, {lane} 0"
+    )
+
+
+def _compile(ir: str) -> tuple[Any, Callable[[int, int, int], None]]:
+    """(the execution engine, which owns the code; the loop)."""
+    llvm = _llvm()
+    with _LOCK:
+        module = llvm.parse_assembly(_declarations(ir) + ir)
+        machine = _target_machine()
+        module.triple = machine.triple
+        module.data_layout = str(machine.target_data)
+        options = llvm.create_pipeline_tuning_options(speed_level=3)
+        options.loop_vectorization = True
+        options.loop_interleaving = True
+        options.loop_unrolling = True
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        engine = llvm.create_mcjit_compiler(module, _target_machine())
+        engine.finalize_object()
+        address = engine.get_function_address("convert")
+    signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+    return engine, signature(address)
+
+
+def _declarations(ir: str) -> str:
+    names = {
+        f"declare i{bits} @llvm.{name}.i{bits}(i{bits}, i{bits})\n"
+        for name in _INTRINSICS.values()
+        for bits in (32, 64)
+        if f"@llvm.{name}.i{bits}(" in ir
+    }
+    return "".join(sorted(names))
+
+
+def _target_machine() -> Any:
+    llvm = _llvm()
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=llvm.get_host_cpu_features().flatten(),
+        opt=3,
+        jit=True,
+    )
