@@ -1,0 +1,170 @@
+"""Where tiles lie in memory, as far as constants tell.
+
+A tile has a known place if its `alloc_tile` has a constant `addr`, or if it is a window at constant
+offsets of such a tile. Everything else is unknown, and unknown is never guessed at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.arith import ConstantOp, IndexCastOp
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+
+from pto.dialect.ops import AllocTileOp, SubviewOp
+from pto.dialect.types import TileBufType, TileType, element_format, elements_per_column
+
+AnyTile = TileBufType | TileType
+
+REPEAT_BYTES = 256
+_BITS = {
+    **dict.fromkeys(("f64", "i64", "ui64", "c64"), 64),
+    **dict.fromkeys(("f32", "i32", "ui32", "c32"), 32),
+    **dict.fromkeys(("f16", "bf16", "i16", "ui16"), 16),
+    **dict.fromkeys(("f8e4m3fn", "f8e5m2", "f8e8m0", "hif8", "i8", "ui8"), 8),
+    **dict.fromkeys(("f4e2m1", "f4e1m2", "i4"), 4),
+}
+
+
+def bits_per_column(dtype: Attribute) -> int | None:
+    """Bits that one column of a tile of `dtype` takes in memory: 8 for packed pairs (spec F2)."""
+    name = element_format(dtype)
+    return None if name is None else _BITS[name] * elements_per_column(dtype)
+
+
+def tile_bytes(tile: AnyTile) -> int | None:
+    """Bytes of a tile of its declared shape; None for an element type of unknown size."""
+    bits = bits_per_column(tile.dtype)
+    return None if bits is None else tile.rows * (-(-tile.cols * bits // 8))
+
+
+def constant(value: SSAValue) -> int | None:
+    """The integer that a value is known to be."""
+    owner = value.owner
+    if isinstance(owner, IndexCastOp):
+        return constant(owner.input)
+    if isinstance(owner, ConstantOp) and isinstance(owner.value, IntegerAttr):
+        return owner.value.value.data
+    return None
+
+
+def root(value: SSAValue) -> SSAValue:
+    """The tile whose memory a chain of windows shares."""
+    while isinstance(value.owner, SubviewOp):
+        value = value.owner.source
+    return value
+
+
+def row_stride(value: SSAValue) -> int:
+    """Elements from one row of a tile to the next: a window keeps its parent's rows."""
+    type_ = root(value).type
+    if not isinstance(type_, TileBufType | TileType):
+        type_ = value.type
+    assert isinstance(type_, TileBufType | TileType)
+    return type_.cols
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """The valid region of a row-major tile in the unified buffer, in bytes."""
+
+    start: int
+    rows: int
+    row_bytes: int
+    """Bytes of the valid columns of one row."""
+    stride: int
+    """Bytes from one row to the next."""
+    element_bits: int
+    cols: int
+    """Valid columns; a column of packed pairs counts once, on both sides of a conversion."""
+
+    @property
+    def end(self) -> int:
+        """One past the last byte."""
+        return self.start + (self.rows - 1) * self.stride + self.row_bytes
+
+    def text(self) -> str:
+        """`0..1023`."""
+        return f"{self.start}..{self.end - 1}"
+
+    def first(self, size: int) -> Placement:
+        """The first `size` bytes, as one row."""
+        return replace(self, rows=1, row_bytes=size, stride=size)
+
+    def meets(self, other: Placement) -> bool:
+        """Whether the two ranges share a byte."""
+        return self.start < other.end and other.start < self.end
+
+    def overwrites(self, src: Placement) -> bool:
+        """Whether a conversion of `src` into this place writes over elements not yet read.
+
+        Elements are converted in order, rows from the first. For a wider destination each element
+        counts: the documents warn of any overlap there. Otherwise a whole repeat is read before it
+        is written.
+        """
+        if not self.meets(src) or self.cols == 0:
+            return False
+        wider = self.element_bits > src.element_bits
+        widest = max(self.element_bits, src.element_bits)
+        step = 1 if wider else max(1, REPEAT_BYTES * 8 // widest)
+        return any(
+            write_end > next_read and write_start < src.end
+            for write_start, write_end, next_read in self._steps(src, step)
+        )
+
+    def _steps(self, src: Placement, step: int) -> list[tuple[int, int, int]]:
+        """(first byte written, end of it, next byte to be read), where it can be worst in a row:
+        addresses are linear in the column, so at the first and the last steps of each row."""
+        last = (self.cols - 1) // step
+        found = []
+        for row in range(self.rows):
+            for k in {0, max(0, last - 1), last}:
+                if row == self.rows - 1 and k == last:
+                    continue  # nothing is left to be read
+                start = self._address(row, k * step)
+                end = self._address(row, min((k + 1) * step, self.cols))
+                after = (row, (k + 1) * step) if k < last else (row + 1, 0)
+                found.append((start, end, src._address(*after)))
+        return found
+
+    def _address(self, row: int, col: int) -> int:
+        return self.start + row * self.stride + col * self.element_bits // 8
+
+
+def place(value: SSAValue) -> Placement | None:
+    """The place of a tile's valid region; None if any of it is not a constant."""
+    tile = value.type
+    if not isinstance(tile, TileBufType | TileType) or tile.valid_rows is None:
+        return None
+    bits = bits_per_column(tile.dtype)
+    start = _start(value)
+    if bits is None or start is None or tile.valid_cols is None or tile.valid_rows == 0:
+        return None
+    if tile.blayout != "row_major" or tile.slayout != "none_box":
+        return None
+    return Placement(
+        start=start,
+        rows=tile.valid_rows,
+        row_bytes=-(-tile.valid_cols * bits // 8),
+        stride=row_stride(value) * bits // 8,
+        element_bits=bits,
+        cols=tile.valid_cols,
+    )
+
+
+def _start(value: SSAValue) -> int | None:
+    owner = value.owner
+    if isinstance(owner, AllocTileOp):
+        return None if owner.addr is None else constant(owner.addr)
+    if not isinstance(owner, SubviewOp) or len(owner.offsets) != 2:
+        return None
+    parent = _start(owner.source)
+    row, col = (constant(offset) for offset in owner.offsets)
+    type_ = owner.source.type
+    if parent is None or row is None or col is None or not isinstance(type_, TileBufType):
+        return None
+    bits = bits_per_column(type_.dtype)
+    if bits is None:
+        return None
+    return parent + (row * row_stride(owner.source) + col) * bits // 8
