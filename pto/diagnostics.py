@@ -73,6 +73,8 @@ class FileReport:
     target: str | None = None
     """The target that the file was checked against, None for what holds on every target."""
     lines: dict[int, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    """What differs from the expected-error comments, where those are compared."""
 
     def count(self, severity: Severity) -> int:
         """How many findings have this severity."""

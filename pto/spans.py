@@ -168,8 +168,6 @@ class _Scanner:
             if self._at("{"):
                 self._dictionary()
                 continue
-            if self._ahead.kind not in ("value", "word", "mark", "string") or self._at("="):
-                return
             token = self._take()
             if token is not None and token.kind == "value":
                 group.operands.append(Span(token.start, token.end))

@@ -1,0 +1,70 @@
+"""`pto-opt explain ID`: what a diagnostic means, an example, and what to write instead."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+
+from pto.diagnostics import Rule, explain, rules
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `pto-opt explain ID`."""
+    parser.description = "Explain a diagnostic of `pto-opt verify`."
+    parser.add_argument("id", nargs="?", metavar="ID", help="diagnostic id; without it, all ids")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the explanation and returns the exit status."""
+    if args.id is None:
+        print(listing())
+        return 0
+    if (rule := rules().get(args.id)) is None:
+        near = difflib.get_close_matches(args.id, rules(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        print(f"pto-opt explain: unknown id {args.id!r}{hint}", file=sys.stderr)
+        print(listing(), file=sys.stderr)
+        return 2
+    print(explain(rule))
+    return 0
+
+
+def is_id(word: str) -> bool:
+    """Whether a word is a diagnostic id (and not, say, a format)."""
+    return word in rules()
+
+
+def listing() -> str:
+    """All ids with their summaries, one line each."""
+    width = max(map(len, rules()))
+    return "\n".join(f"{r.id:{width}}  {r.severity:7}  {r.summary}" for r in rules().values())
+
+
+DOCUMENT_PREFACE = """\
+# Diagnostics
+
+Every diagnostic of `pto-opt verify`, by id. This page is generated from `pto/diagnostics.toml`;
+`pto-opt explain ID` prints the same section.
+
+An error makes the exit status 1. `-Werror` makes errors of all warnings, `-W error=ID` of one;
+`-W ID` turns a warning on, `--no-warn ID` off. At a line that is right as it is, a comment
+`// pto: allow(ID)` (or several ids, with commas) silences it; the comment may stand on any line of
+the statement. Remarks about something that has no effect on any result are shown with `--remarks`
+and in JSON.
+"""
+
+
+def document() -> str:
+    """The docs' page of all diagnostics."""
+    index = [
+        "| id | severity | |",
+        "| --- | --- | --- |",
+        *(f"| [{r.id}](#{r.id}) | {_severity(r)} | {r.summary} |" for r in rules().values()),
+    ]
+    sections = [f"## {r.id}\n\n{explain(r)}" for r in rules().values()]
+    return "\n".join([DOCUMENT_PREFACE, *index, "", "\n\n".join(sections), ""])
+
+
+def _severity(rule: Rule) -> str:
+    return rule.severity if rule.default else f"{rule.severity}, off"

@@ -1,0 +1,204 @@
+"""`pto-opt tmp`: how large the tmp tiles of the conversions must be, and are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pto.cli.files import InputError, find_files, in_parallel, read_text
+
+if TYPE_CHECKING:
+    from pto.passes.tmp_uses import TmpUse
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `pto-opt tmp`."""
+    parser.description = (
+        "Show the bytes that each conversion's tmp tile needs and has. Only a2a3 uses them;"
+        " files that name no target are read as for it."
+    )
+    parser.epilog = (
+        "Exit status: 0 all large enough, 1 one too small, 2 wrong use or unreadable input."
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for stdin")
+    parser.add_argument("--arch", metavar="A", help="target; wins over the one the module names")
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--default-sat", choices=("target", "on", "off"), default="target")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument("--fix", action="store_true", help="rewrite types that are too small")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-i", "--in-place", action="store_true", help="--fix: replace the files")
+    where.add_argument("-o", "--output", metavar="FILE", help="--fix: write there, - is stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit status."""
+    from pto.targets import UnknownTarget, resolve
+
+    try:
+        arch = None if args.arch is None else resolve(args.arch)
+        files = find_files(args.paths)
+        if args.fix and not (args.in_place or (args.output and len(files) == 1)):
+            raise InputError("--fix wants -i, or -o FILE with a single input")
+        if args.fix:
+            return max(_fix(path, arch, args) for path in files)
+    except (InputError, UnknownTarget) as error:
+        print(f"pto-opt tmp: {error}", file=sys.stderr)
+        return 2
+    default_sat = _default_sat(args)
+    work = partial(_rows_of_file, arch=arch, default_sat=default_sat)
+    outcomes = list(in_parallel(work, files, args.jobs))
+    problems = [o for o in outcomes if isinstance(o, str)]
+    rows = [row for o in outcomes if not isinstance(o, str) for row in o]
+    as_json = args.format == "json"
+    sys.stdout.write(json.dumps(rows, indent=2) + "\n" if as_json else _text(rows))
+    for problem in problems:
+        print(f"pto-opt tmp: {problem}", file=sys.stderr)
+    return 2 if problems else int(any(_is_short(row) for row in rows))
+
+
+def _default_sat(args: argparse.Namespace) -> str:
+    return "target" if args.default_sat == "target" else str(args.default_sat).upper()
+
+
+def _uses(path: str, arch: str | None, default_sat: str) -> tuple[Any, list[TmpUse]]:
+    import pto
+    from pto.passes.tmp_uses import tmp_uses
+
+    try:
+        module = pto.parse(read_text(path), filename=path)
+    except pto.ParseError as error:
+        raise InputError(str(error)) from error
+    return module, list(tmp_uses(module, arch=arch, default_sat=default_sat))
+
+
+def _rows_of_file(path: str, arch: str | None, default_sat: str) -> list[dict[str, Any]] | str:
+    """One record a conversion, or what is wrong with the file."""
+    try:
+        _, uses = _uses(path, arch, default_sat)
+    except InputError as error:
+        return str(error)
+    return [_record(path, use) for use in uses]
+
+
+def _record(path: str, use: TmpUse) -> dict[str, Any]:
+    return {
+        "path": path,
+        "func": use.func,
+        "line": use.line,
+        "column": use.column,
+        "src": use.src,
+        "dst": use.dst,
+        "rows": use.rows,
+        "cols": use.cols,
+        "row_stride": use.row_stride,
+        "required": use.terms.required,
+        "provided": use.provided,
+        "bound": "upper" if use.is_bound else "exact",
+        "head": use.terms.head,
+        "tail": use.terms.tail,
+        "H": use.terms.h,
+    }
+
+
+def _is_short(row: dict[str, Any]) -> bool:
+    """Certainly too small: an upper bound that is not met may still be enough."""
+    provided = row["provided"]
+    return provided is not None and row["bound"] == "exact" and provided < row["required"]
+
+
+# Text --------------------------------------------------------------------------------------------
+
+_HEADER = ("", "function", "conversion", "valid", "stride", "head", "tail", "H", "needs", "has", "")
+
+
+def _text(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return "no conversion needs or has a tmp tile\n"
+    table = [_HEADER, *map(_cells, rows)]
+    widths = [max(len(row[n]) for row in table) for n in range(len(_HEADER))]
+    lines = []
+    for cells in table:
+        padded = [
+            cell.ljust(width) if n < 4 or n == len(cells) - 1 else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        lines.append("  ".join(padded).rstrip() + "\n")
+    return "".join(lines)
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    is_float = row["src"] == "f32"
+    bound = "<=" if row["bound"] == "upper" else ""
+    return (
+        f"{row['path']}:{row['line']}:{row['column']}",
+        f"@{row['func']}",
+        f"{row['src']} -> {row['dst']}",
+        f"{row['rows']}x{row['cols']}",
+        str(row["row_stride"]),
+        str(row["head"]) if is_float else "-",
+        str(row["tail"]) if is_float else "-",
+        str(row["H"]) if not is_float else "-",
+        f"{bound}{row['required']}",
+        "none" if row["provided"] is None else str(row["provided"]),
+        _state(row),
+    )
+
+
+def _state(row: dict[str, Any]) -> str:
+    required, provided = row["required"], row["provided"]
+    if provided is None:
+        return "no tmp: native path"
+    if provided < required:
+        short = f"short by {required - provided}"
+        return f"may be {short}" if row["bound"] == "upper" else short
+    if required == 0:
+        return f"unused, {provided} wasted"
+    return f"{provided - required} wasted" if provided > required else "exact"
+
+
+# Fix ---------------------------------------------------------------------------------------------
+
+
+def _fix(path: str, arch: str | None, args: argparse.Namespace) -> int:
+    from pto.frontend.source import source_of
+    from pto.passes.grow_tmp import grow_tmp_tiles
+
+    module, uses = _uses(path, arch, _default_sat(args))
+    source = source_of(module)
+    assert source is not None
+    growth = grow_tmp_tiles(source, uses)
+    for line in growth.grown:
+        print(f"{path}: {line}", file=sys.stderr)
+    for line in growth.refused:
+        print(f"{path}: left as it is: {line}", file=sys.stderr)
+    target = path if args.in_place else args.output
+    if target == "-":
+        sys.stdout.write(growth.text)
+    elif not args.in_place or growth.grown:
+        write_atomically(Path(target), growth.text)
+    return 1 if growth.refused else 0
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replaces a file in one step: a reader sees the old text or the new one, never a part."""
+    path = path.resolve()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8"))
+        if path.exists():
+            os.chmod(temporary, path.stat().st_mode & 0o7777)
+        else:
+            os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
