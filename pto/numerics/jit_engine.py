@@ -27,7 +27,7 @@ PARALLEL_ELEMENTS = 1 << 18
 
 _LOCK = threading.Lock()
 _OPCODES = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor"}
-_SHIFTS = {"shl": "shl", "shr": "lshr"}
+_SHIFTS = {"shl": "shl", "shr": "lshr", "sar": "ashr"}
 _INTRINSICS = {"min": "umin", "max": "umax"}
 
 _LOOP = """\
@@ -165,7 +165,7 @@ def _instruction(program: Program, index: int, instruction: Instruction) -> str:
         case "min" | "max":
             intrinsic = f"@llvm.{_INTRINSICS[instruction.op]}.{lane}"
             return f"{out} call {lane} {intrinsic}({lane} {names[0]}, {lane} {names[1]})"
-        case "shl" | "shr":
+        case "shl" | "shr" | "sar":
             return _shift(program, index, instruction, names)
         case op:
             return f"{out} {_OPCODES[op]} {lane} {names[0]}, {names[1]}"

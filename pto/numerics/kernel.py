@@ -22,11 +22,11 @@ from pto.numerics.words import (
     floor_log2_field,
     larger,
     less,
-    mask,
     nonzero,
     select,
     smaller,
     to_float,
+    top_bit,
 )
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Rule:
 class Real:
     """A number being converted: a sign, and a magnitude in the layout of `fmt` without its sign."""
 
-    negative: Word  #: 1 or 0
+    sign: Word  #: mask: all ones for a negative number
     magnitude: Word
     fmt: Format  #: f16, bf16, f32 or f64
-    is_nan: Word  #: 1 or 0
+    is_number: Word  #: mask: 0 for NaN
 
 
 def build(src: Format, dst: Format, rule: Rule) -> Program:
@@ -69,11 +69,11 @@ def build(src: Format, dst: Format, rule: Rule) -> Program:
 # ------------------------------------------------------------------------------------- rounding
 
 
-def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, negative: Word) -> Word:
+def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, sign: Word) -> Word:
     """What to add to a magnitude so that dropping its low bits rounds it (spec R1 to R6).
 
     `dropped` is the mask of the bits to drop, and may be 0; `kept_lsb` is the lowest bit that
-    stays; `negative` is 1 for a negative number.
+    stays; `sign` is the mask of negative numbers.
     """
     match mode:
         case "RINT":  # just under half an ulp, and the whole half where the kept part is odd
@@ -81,9 +81,9 @@ def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, negative: Word) -> W
         case "ROUND":
             return dropped - (dropped >> 1)
         case "FLOOR":
-            return dropped & mask(negative)
+            return dropped & sign
         case "CEIL":
-            return dropped & (negative - 1)
+            return dropped & ~sign
         case "TRUNC":
             return dropped & 0
         case "ODD":  # carries only into an even kept part, and so sets its last bit
@@ -92,17 +92,17 @@ def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, negative: Word) -> W
             raise AssertionError(mode)
 
 
-def round_off(value: Word, shift: Word, mode: str, negative: Word) -> Word:
+def round_off(value: Word, shift: Word, mode: str, sign: Word) -> Word:
     """value >> shift, rounded. The sum of value and 2**shift must fit the lane."""
     dropped = (1 << shift) - 1
-    return (value + rounding_bias(mode, (value >> shift) & 1, dropped, negative)) >> shift
+    return (value + rounding_bias(mode, (value >> shift) & 1, dropped, sign)) >> shift
 
 
-def _round_off_full(value: Word, shift: Word, mode: str, negative: Word) -> Word:
+def _round_off_full(value: Word, shift: Word, mode: str, sign: Word) -> Word:
     """`round_off` for values that may fill the lane."""
     dropped = (1 << shift) - 1
     kept = value >> shift
-    return kept + (((value & dropped) + rounding_bias(mode, kept & 1, dropped, negative)) >> shift)
+    return kept + (((value & dropped) + rounding_bias(mode, kept & 1, dropped, sign)) >> shift)
 
 
 # --------------------------------------------------------------------------------------- decode
@@ -128,23 +128,28 @@ def _load_real(program: Program, src: Format) -> Real:
         code, fmt = program.table(_f32_table(src), code), F32
     magnitude = code & fmt.magnitude_mask
     assert fmt.inf_code is not None
-    is_nan = less(fmt.inf_code, magnitude)
-    return Real(code >> (fmt.bits - 1), magnitude, fmt, is_nan)
+    return Real(_sign(code, fmt.bits), magnitude, fmt, less(magnitude, fmt.inf_code + 1))
 
 
 def _load_integer(program: Program, src: Format) -> tuple[Word, Word]:
-    """(the integer in two's complement across the lane, 1 if it is negative)."""
+    """(the integer in two's complement across the lane, the mask of negative ones)."""
     code = program.load(src.bits)
     if src.kind == "unsigned":
         return code, program.constant(0)
     if src.bits < program.lane_bits:
         sign_bit = 1 << (src.bits - 1)
         code = (code ^ sign_bit) - sign_bit
-    return code, code >> (program.lane_bits - 1)
+    return code, top_bit(code)
 
 
-def _absolute(integer: Word, negative: Word) -> Word:
-    return (integer ^ mask(negative)) + negative
+def _sign(code: Word, bits: int) -> Word:
+    """The mask of the codes whose bit `bits` - 1 is set, all higher ones being 0."""
+    return top_bit(code) if bits == code.program.lane_bits else -(code >> (bits - 1))
+
+
+def _apply_sign(integer: Word, sign: Word) -> Word:
+    """The negative of the integer where the sign is set: also how to undo that."""
+    return (integer ^ sign) - sign
 
 
 def _significand(real: Real) -> tuple[Word, Word]:
@@ -185,14 +190,14 @@ def _round_float(real: Real, dst: Format, mode: str) -> Word:
     program = real.magnitude.program
     if src.bias == dst.bias and src.exponent_bits == dst.exponent_bits:
         # One exponent range: the fields line up, and a carry walks into the exponent by itself.
-        return round_off(real.magnitude, program.constant(drop), mode, real.negative)
+        return round_off(real.magnitude, program.constant(drop), mode, real.sign)
     significand, exponent = _significand(real)
     # Below the destination's smallest normal, its subnormal step decides how much to drop.
     smallest = src.bias - dst.bias + 1
     capped = smaller(exponent, smallest)
     # All bits, and the bit that decides ties, are gone two places beyond the significand.
     shift = smaller(drop + smallest - capped, src.mantissa_bits + 2)
-    kept = round_off(significand, shift, mode, real.negative)
+    kept = round_off(significand, shift, mode, real.sign)
     return ((exponent - capped) << dst.mantissa_bits) + kept
 
 
@@ -207,7 +212,7 @@ def _widen(real: Real) -> Real:
         return replace(real, magnitude=aligned, fmt=dst)
     rebias = (dst.bias - src.bias) << dst.mantissa_bits
     special = less(src.max_code, magnitude)  # to the other format's all-ones field
-    normal = aligned + rebias + (mask(special) & rebias)
+    normal = aligned + rebias + (special & rebias)
     # A subnormal is an integer of smallest steps; zero stays zero.
     step = (src.bias - 1 + src.mantissa_bits) << dst.mantissa_bits
     subnormal = larger(to_float(magnitude), step) - step
@@ -226,21 +231,21 @@ def _as_f32(real: Real) -> Real:
 
 def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     """Limits the magnitude code, places NaN and the sign (spec S2 to S5, S15)."""
-    sign_shift = dst.bits - 1
+    sign_bit = 1 << (dst.bits - 1)
     bounded = dst.name in ("f32", "f64")  # saturation does not apply (spec S4)
     if dst.nan_code is None or (rule.saturate and not bounded):
         magnitude = smaller(magnitude, dst.max_code)
         if dst.nan_code is None or not (rule.keep_nan and dst.bits == 8):
-            return (magnitude | real.negative << sign_shift) & (real.is_nan - 1)
-        magnitude = magnitude + (mask(real.is_nan) & (dst.nan_code - dst.max_code))
+            return (magnitude | real.sign & sign_bit) & real.is_number
+        magnitude = magnitude + (~real.is_number & (dst.nan_code - dst.max_code))
     else:
         overflow = dst.max_code + 1  # inf, or the NaN of a format without inf (spec S3)
         magnitude = smaller(magnitude, overflow)
         if dst.nan_code != overflow:
-            magnitude = magnitude + (mask(real.is_nan) & (dst.nan_code - overflow))
+            magnitude = magnitude + (~real.is_number & (dst.nan_code - overflow))
     keeps_sign = not dst.has_inf  # f8e4m3fn (spec S3)
-    sign = real.negative if keeps_sign else real.negative & (real.is_nan ^ 1)
-    return magnitude | sign << sign_shift
+    sign = real.sign if keeps_sign else real.sign & real.is_number
+    return magnitude | sign & sign_bit
 
 
 def _integral(real: Real, mode: str) -> Word:
@@ -249,14 +254,14 @@ def _integral(real: Real, mode: str) -> Word:
     significand, exponent = _significand(real)
     unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
     shift = smaller(unit - smaller(exponent, unit), fmt.mantissa_bits + 2)
-    integer = round_off(significand, shift, mode, real.negative)
+    integer = round_off(significand, shift, mode, real.sign)
     return select(less(exponent, unit), to_float(integer), real.magnitude)
 
 
 def _to_scale(real: Real) -> Word:
     """f8e8m0: the exponent field, whatever sign and mantissa are (spec S6)."""
     dst = FORMATS["f8e8m0"]
-    return smaller(real.magnitude >> F32.mantissa_bits, dst.max_code) | mask(real.is_nan)
+    return smaller(real.magnitude >> F32.mantissa_bits, dst.max_code) | ~real.is_number
 
 
 # ----------------------------------------------------------------------------------------- hif8
@@ -266,12 +271,12 @@ def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, tuple[Word, Word, Wo
     """(|E|, E < 0, mantissa bits lost to the exponent, (|E| >= 2, >= 4, >= 8)) (spec F1).
 
     `exponent` is an f32 exponent field. Of the 3 mantissa bits, 1 is lost from |E| = 4 on, 2 from
-    8 on, and all 3 from 16 on, which is the denormal range.
+    8 on, and all 3 from 16 on, which is the denormal range. The tests are 1 or 0.
     """
     below_one = less(exponent, F32.bias)
-    distance = _absolute(exponent - F32.bias, below_one)
-    from_2, from_4, from_8 = (less(limit - 1, distance) for limit in (2, 4, 8))
-    return distance, below_one, from_4 + from_8, (from_2, from_4, from_8)
+    distance = _apply_sign(exponent - F32.bias, below_one)
+    from_2, from_4, from_8 = (less(limit - 1, distance) & 1 for limit in (2, 4, 8))
+    return distance, below_one & 1, from_4 + from_8, (from_2, from_4, from_8)
 
 
 def _round_hif8(real: Real, src: Format, mode: str) -> Word:
@@ -279,11 +284,12 @@ def _round_hif8(real: Real, src: Format, mode: str) -> Word:
     exponent = real.magnitude >> 23
     distance, _, lost, (_, from_4, _) = _hif8_region(exponent)
     # Half the smallest denormal and more (E = -23) keeps no bit at all, only a carry.
-    lost = lost + less(15, distance) + (1 - nonzero(exponent ^ (F32.bias - 23)))
+    from_16 = less(15, distance) & 1
+    lost = lost + from_16 + (1 - nonzero(exponent ^ (F32.bias - 23)))
     significand = real.magnitude & 0x7FFFFF | 0x800000
     carry = (significand >> (lost + 19)) & 1
     if mode == "HYBRID":
-        carry = select(from_4, _hybrid_carry(significand, lost, src), carry)
+        carry = select(-from_4, _hybrid_carry(significand, lost, src), carry)
     place = smaller(lost + 20, 23)
     return ((real.magnitude >> place) + carry) << place
 
@@ -295,7 +301,7 @@ def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
     else:
         width, threshold = 14, significand & 0x3FFF
     fraction = (significand >> (lost + (20 - width))) & ((1 << width) - 1)
-    return less(fraction, threshold) ^ 1
+    return less(fraction, threshold) + 1
 
 
 def _hif8_code(magnitude: Word) -> Word:
@@ -317,9 +323,9 @@ def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     largest = (F32.bias + 15) << F32.mantissa_bits
     infinity = largest | 1 << (F32.mantissa_bits - 1)  # 1.5 * 2**15, whose code means inf
     code = _hif8_code(smaller(magnitude, largest if rule.saturate else infinity))
-    code = code | (real.negative & nonzero(code)) << 7
+    code = code | real.sign & (nonzero(code) << 7)
     assert dst.nan_code is not None
-    return select(real.is_nan, 0 if rule.saturate else dst.nan_code, code)
+    return select(real.is_number, code, 0 if rule.saturate else dst.nan_code)
 
 
 # -------------------------------------------------------------------------------- float to int
@@ -333,75 +339,69 @@ def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
     unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
     capped = smaller(exponent, unit)
     shift = smaller(unit - capped, fmt.mantissa_bits + 2)
-    integer = round_off(significand, shift, rule.mode, real.negative)
-    finite = real.is_nan - 1  # NaN becomes 0 (spec S8, S9)
-    infinite = nonzero(real.magnitude ^ (fmt.inf_code or 0)) ^ 1
+    integer = round_off(significand, shift, rule.mode, real.sign)
+    # NaN becomes 0, infinities the limits (spec S8, S9).
+    infinite = nonzero(real.magnitude ^ (fmt.inf_code or 0)) - 1
     if not rule.saturate:
-        wrapped = _apply_sign(integer << (exponent - capped), real.negative)
-        return select(infinite, _extreme(real.negative, dst), wrapped) & finite
+        wrapped = _apply_sign(integer << (exponent - capped), real.sign)
+        return select(infinite, _extreme(real.sign, dst), wrapped) & real.is_number
     # At `top` every magnitude saturates, so larger exponents need no larger shift.
     top = max(fmt.bias + dst.bits - (dst.kind == "signed"), unit)
     integer = integer << (smaller(exponent, top) - capped)
     if top - unit + fmt.mantissa_bits + 1 > integer.program.lane_bits:
-        integer = integer | mask(less(top - 1, exponent))  # the shift ran out of the lane
+        integer = integer | less(top - 1, exponent)  # the shift ran out of the lane
     if float(value_of(fmt.max_code, fmt)) <= dst.max_int:
         integer = select(infinite, dst.max_int + (dst.kind == "signed"), integer)
-    return _clamp(integer, real.negative, dst) & finite
+    return _clamp(integer, real.sign, dst) & real.is_number
 
 
-def _apply_sign(magnitude: Word, negative: Word) -> Word:
-    return (magnitude ^ mask(negative)) + negative
+def _extreme(sign: Word, dst: Format) -> Word:
+    """The destination's largest integer, or its smallest where the sign is set."""
+    return ~sign & dst.max_int if dst.kind == "unsigned" else dst.max_int - sign
 
 
-def _extreme(negative: Word, dst: Format) -> Word:
-    """The destination's largest integer, or its smallest where negative is 1."""
-    if dst.kind == "unsigned":
-        return (negative - 1) & dst.max_int
-    return negative + dst.max_int
-
-
-def _clamp(magnitude: Word, negative: Word, dst: Format) -> Word:
+def _clamp(magnitude: Word, sign: Word, dst: Format) -> Word:
     """The integer nearest to the signed one that the destination has."""
     if dst.kind == "unsigned":
-        return smaller(magnitude, dst.max_int) & (negative - 1)
-    return _apply_sign(smaller(magnitude, negative + dst.max_int), negative)
+        return smaller(magnitude, dst.max_int) & ~sign
+    return _apply_sign(smaller(magnitude, dst.max_int - sign), sign)
 
 
-# ------------------------------------------------------------------------------- integers
+# --------------------------------------------------------------------------------- integers
 
 
 def _from_integer(program: Program, src: Format, dst: Format, rule: Rule) -> Word:
-    integer, negative = _load_integer(program, src)
+    integer, sign = _load_integer(program, src)
     if dst.is_integer:
-        return _narrow(integer, negative, src, dst, rule)
-    return _round_integer(integer, negative, src, dst, rule)
+        return _narrow(integer, sign, src, dst, rule)
+    return _round_integer(integer, sign, src, dst, rule)
 
 
-def _narrow(integer: Word, negative: Word, src: Format, dst: Format, rule: Rule) -> Word:
+def _narrow(integer: Word, sign: Word, src: Format, dst: Format, rule: Rule) -> Word:
     """Integer to integer (spec S11, S12). The lowest bits of the result are the code."""
     if dst.min_int <= src.min_int and src.max_int <= dst.max_int:
         return integer
     if dst.bits > src.bits:  # a negative number has no code however wide (spec S12)
-        return integer & (negative - 1)
-    return _clamp(_absolute(integer, negative), negative, dst) if rule.saturate else integer
+        return integer & ~sign
+    return _clamp(_apply_sign(integer, sign), sign, dst) if rule.saturate else integer
 
 
-def _round_integer(integer: Word, negative: Word, src: Format, dst: Format, rule: Rule) -> Word:
+def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Rule) -> Word:
     """Integer to float (spec S13): overflow, where it can happen, saturates."""
     program = integer.program
     # f32 rounded to odd serves the formats whose precision varies.
     target, mode = (dst, rule.mode) if dst.kind == "float" else (F32, "ODD")
-    magnitude = _absolute(integer, negative)
+    magnitude = _apply_sign(integer, sign)
     lane = F32 if program.lane_bits == 32 else F64
     exponent = floor_log2_field(magnitude)
     unit = lane.bias + target.mantissa_bits  # exponent field whose ulp in the target is 1
     capped = smaller(exponent, unit)
     fills_lane = src.kind == "unsigned" and src.bits == program.lane_bits
     rounding = _round_off_full if fills_lane else round_off
-    kept = rounding(magnitude, exponent - capped, mode, negative) << (unit - capped)
+    kept = rounding(magnitude, exponent - capped, mode, sign) << (unit - capped)
     offset = lane.bias - target.bias + 1
     code = ((larger(exponent, offset) - offset) << target.mantissa_bits) + kept
-    real = Real(negative, code, F32, program.constant(0))
+    real = Real(sign, code, F32, program.constant(program.all_ones))
     saturating = replace(rule, saturate=True)
     match dst.kind:
         case "scale":

@@ -2,14 +2,14 @@
 
 Each instruction is one ufunc call over a block. Results live in a few reused rows of scratch
 memory, so a conversion allocates nothing of the array's size. Where the source has 16 bits or
-fewer, the program may run once over every code and the conversion becomes a table lookup.
+fewer, the program runs once over every code and the conversion becomes a table lookup.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from pto.numerics.words import Instruction, Program
 
 Array = NDArray[Any]
-Step = tuple[Callable[..., Any], tuple[Any, ...]]
+#: (function, operand, operand, result); None is the block being read or written.
+Step = tuple[Callable[..., Any], Array | None, Array | None, Array | None]
 
-#: Bytes of one row of scratch memory: a program's live rows stay in a core's L2 cache.
-ROW_BYTES = 32 * 1024
+#: Bytes of one row of scratch memory: a program's live rows stay in a core's L2 cache, and a block
+#: is large enough to hide the cost of calling numpy.
+ROW_BYTES = 128 * 1024
 
 #: A program with at most this many instructions beats the lookup of a 16-bit code.
 SHORT_PROGRAM = 8
@@ -37,6 +39,9 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
     "min": np.minimum,
     "max": np.maximum,
 }
+
+#: What may overwrite its operands.
+_IN_PLACE = {*_UFUNCS, "sar"}
 
 
 class _Workspace(threading.local):
@@ -55,12 +60,21 @@ class _Workspace(threading.local):
 _WORKSPACE = _Workspace()
 
 
+@cache
+def _filled(value: int, lane: np.dtype[Any]) -> Array:
+    """A row of one value: numpy's minimum and maximum are slow on a scalar."""
+    row = np.full(ROW_BYTES // lane.itemsize, value, lane)
+    row.flags.writeable = False
+    return row
+
+
 class NumpyProgram:
     """A program ready to run on contiguous arrays of codes."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.lane = np.dtype(f"u{program.lane_bits // 8}")
+        self.signed_lane = np.dtype(f"i{program.lane_bits // 8}")
         self.block = ROW_BYTES // self.lane.itemsize
         self._rows = _allocate_rows(program)
 
@@ -99,8 +113,7 @@ class NumpyProgram:
             block = source[start : start + len(indices)]
             index = indices[: len(block)]
             np.copyto(index, block)
-            # Every index is valid; "wrap" is the fastest way to say that no check is needed.
-            np.take(table, index, out=target[start : start + len(block)], mode="wrap")
+            _look_up(table, index, None, target[start : start + len(block)])
 
     def _run_block(self, source: Array, target: Array) -> None:
         count = len(source)
@@ -110,56 +123,80 @@ class NumpyProgram:
                 _WORKSPACE.bound.clear()
             known = (count, self, self._bind(count))
             _WORKSPACE.bound[id(self)] = known
-        np.copyto(self._row(self._rows[0], count), source)
-        for function, arguments in known[2]:
-            function(*arguments)
-        np.copyto(target, self._row(self._rows[self.program.result], count), casting="unsafe")
-
-    def _row(self, index: int, count: int) -> Array:
-        return _WORKSPACE.row(index).view(self.lane)[:count]
+        for function, a, b, out in known[2]:
+            function(
+                source if a is None else a,
+                source if b is None else b,
+                out=target if out is None else out,
+            )
 
     def _bind(self, count: int) -> list[Step]:
-        """The calls that execute the program on blocks of `count` elements."""
+        """The calls that execute the program on a block of `count` elements."""
         steps: list[Step] = []
         for index, instruction in enumerate(self.program.instructions):
-            if instruction.op == "load":
-                continue
-            row = self._rows[index]
-            if instruction.op == "const":
-                if row >= 0:
-                    steps.append((self._row(row, count).fill, (self.lane.type(instruction.value),)))
-                continue
-            steps.append(self._step(instruction, self._row(row, count), count))
+            out = self._value(index, count)
+            if instruction.op == "load" and out is not None:
+                steps.append((_copy, None, None, out))
+            elif instruction.op not in ("load", "const"):
+                steps.append(self._step(instruction, out, count))
+        result = self.program.result
+        if self.program.store_bits < self.program.lane_bits or self._rows[result] < 0:
+            steps.append((_copy, self._value(result, count), None, None))
+        else:
+            steps[-1] = (*steps[-1][:3], None)
         return steps
 
-    def _step(self, instruction: Instruction, out: Array, count: int) -> Step:
-        operands = [self._operand(i, count) for i in instruction.operands]
+    def _step(self, instruction: Instruction, out: Array | None, count: int) -> Step:
+        operands = [self._value(i, count) for i in instruction.operands]
         match instruction.op:
+            case "min" | "max":
+                operands = [
+                    _filled(int(o), self.lane)[:count] if o is not None and o.ndim == 0 else o
+                    for o in operands
+                ]
+            case "sar" if operands[0] is not None and out is not None:
+                signed = [a.view(self.signed_lane) for a in (*operands, out) if a is not None]
+                return np.right_shift, signed[0], signed[1], signed[2]
+            case "sar":
+                return _shift_signed, operands[0], operands[1], out
             case "float":
-                as_float = out.view(f"f{self.lane.itemsize}")
-                return np.copyto, (as_float, operands[0], "unsafe")
+                return _to_float, operands[0], None, out
             case "table":
                 table = self.program.tables[instruction.value].astype(self.lane)
-                signed = operands[0].view(f"i{self.lane.itemsize}")  # uint64 is no index type
-                return np.take, (table, signed, None, out, "wrap")
-            case op:
-                return _UFUNCS[op], (*operands, out)
+                return partial(_look_up, table), operands[0], None, out
+        return _UFUNCS[instruction.op], operands[0], operands[1], out
 
-    def _operand(self, index: int, count: int) -> Array:
+    def _value(self, index: int, count: int) -> Array | None:
+        """The constant, or the scratch row; None for the block being read."""
+        instruction = self.program.instructions[index]
+        if instruction.op == "const":
+            return np.array(instruction.value, self.lane)
         if self._rows[index] < 0:
-            return np.array(self.program.instructions[index].value, self.lane)
-        return self._row(self._rows[index], count)
+            return None
+        return _WORKSPACE.row(self._rows[index]).view(self.lane)[:count]
 
 
-def _needs_row(program: Program, index: int) -> bool:
-    """Whether a constant must be spread over a row: numpy's min and max are slow on scalars."""
-    if program.instructions[index].op != "const" or index == program.result:
-        return True
-    return any(i.op in ("min", "max") and index in i.operands for i in program.instructions)
+def _copy(value: Array, _: Any, out: Array) -> None:
+    np.copyto(out, value, casting="unsafe")
+
+
+def _shift_signed(value: Array, amount: Array, out: Array) -> None:
+    signed = f"i{out.itemsize}"
+    np.right_shift(value.view(signed), amount.view(signed), out=out.view(signed))
+
+
+def _to_float(value: Array, _: Any, out: Array) -> None:
+    np.copyto(out.view(f"f{out.itemsize}"), value, casting="unsafe")
+
+
+def _look_up(table: Array, index: Array, _: Any, out: Array) -> None:
+    # Every index is valid; "wrap" is the fastest way to say so. uint64 is no index type.
+    table.take(index.view(f"i{index.itemsize}"), out=out, mode="wrap")
 
 
 def _allocate_rows(program: Program) -> list[int]:
-    """The scratch row of each instruction's result; -1 for a constant that stays a scalar."""
+    """The scratch row of each instruction's result; -1 for constants, and for a source code that
+    fills its lane and needs no copy."""
     last_use = {program.result: len(program.instructions)}
     for index, instruction in enumerate(program.instructions):
         for operand in instruction.operands:
@@ -168,17 +205,17 @@ def _allocate_rows(program: Program) -> list[int]:
     free: list[int] = []
     used = 0
     for index, instruction in enumerate(program.instructions):
-        if not _needs_row(program, index):
+        fills_lane = program.load_bits == program.lane_bits
+        if instruction.op == "const" or (instruction.op == "load" and fills_lane):
             rows.append(-1)
             continue
         # A ufunc may overwrite its operand; a cast or a lookup may not.
-        dying = {o for o in instruction.operands if last_use[o] == index and rows[o] >= 0}
-        early = sorted(rows[o] for o in dying) if instruction.op in _UFUNCS else []
-        free.extend(early)
-        if free:
-            rows.append(free.pop())
-        else:
-            rows.append(used)
-            used += 1
-        free.extend(sorted({rows[o] for o in dying} - set(early)))
+        dying = {rows[o] for o in instruction.operands if last_use[o] == index and rows[o] >= 0}
+        if instruction.op in _IN_PLACE:
+            free.extend(sorted(dying))
+        row = free.pop() if free else used
+        used = max(used, row + 1)
+        rows.append(row)
+        if instruction.op not in _IN_PLACE:
+            free.extend(sorted(dying))
     return rows

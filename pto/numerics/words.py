@@ -4,8 +4,8 @@ A kernel is an ordinary Python function on `Word`s. Running it once records a `P
 operations on unsigned words of 32 or 64 bits, without branches, loops or comparisons. Both engines
 execute the same program, so they cannot disagree about what a conversion means.
 
-Arithmetic wraps modulo 2**width. A shift by the width or more gives 0. A test is a word that is
-0 or 1, see `less` and `mask`.
+Arithmetic wraps modulo 2**width. A shift left or right by the width or more gives 0. The outcome of
+a test is a mask: all ones for true, 0 for false.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Op = Literal["load", "const", "add", "sub", "and", "or", "xor", "shl", "shr", "min", "max"]
+Op = Literal["load", "const", "add", "sub", "and", "or", "xor", "shl", "shr", "sar", "min", "max"]
+# "sar": the right shift that repeats the top bit; only ever by a constant.
 # "float": bits of the float of the lane's width nearest to an unsigned integer (ties to even).
 # "table": the entry of a constant table, the index being the word.
 AnyOp: TypeAlias = Op | Literal["float", "table"]
@@ -175,31 +176,31 @@ def larger(a: Word, b: Word | int) -> Word:
     return a._binary("max", b)
 
 
+def top_bit(a: Word) -> Word:
+    """The mask that is all ones where the top bit of a is 1."""
+    return a._binary("sar", a.program.lane_bits - 1)
+
+
 def less(a: Word | int, b: Word | int) -> Word:
-    """1 where a < b, else 0. Both must be below 2**(lane_bits - 1)."""
+    """The mask for a < b. Both must be below 2**(lane_bits - 1)."""
     difference = a - b
     assert isinstance(difference, Word)
-    return difference >> (difference.program.lane_bits - 1)
+    return top_bit(difference)
 
 
 def nonzero(a: Word) -> Word:
-    """1 where a is not 0, else 0."""
+    """The number 1 where a is not 0, else 0."""
     return smaller(a, 1)
 
 
-def mask(test: Word) -> Word:
-    """All ones where the test is 1, else 0."""
-    return -test
-
-
-def select(test: Word, a: Word | int, b: Word | int) -> Word:
-    """a where the test is 1, b where it is 0."""
+def select(when: Word, a: Word | int, b: Word | int) -> Word:
+    """a where the mask is set, b elsewhere."""
     if isinstance(b, int) and b == 0:
-        return mask(test) & a
+        return when & a
     if isinstance(a, int) and a == 0:
-        return (test - 1) & b
+        return ~when & b
     difference = b ^ a if isinstance(b, Word) else a ^ b
-    return (mask(test) & difference) ^ b
+    return (when & difference) ^ b
 
 
 def to_float(a: Word) -> Word:
@@ -233,6 +234,8 @@ def _evaluate(op: Op, a: int, b: int, program: Program) -> int:
             return a << b if b < program.lane_bits else 0
         case "shr":
             return a >> b
+        case "sar":
+            return (a >> b) - ((a >> (program.lane_bits - 1)) << (program.lane_bits - b))
         case "min":
             return min(a, b)
         case "max":
@@ -252,6 +255,8 @@ def _simplify(op: Op, a: Word, b: Word) -> Word | None:
         return a
     if b.constant == 0 and op == "and":
         return b
+    if op == "and" and program.all_ones in (a.constant, b.constant):
+        return a if b.constant == program.all_ones else b
     if op == "and" and b.constant is not None and b.constant == (1 << a.bound.bit_length()) - 1:
         return a
     if op == "shr" and b.constant is not None and a.bound >> b.constant == 0:
