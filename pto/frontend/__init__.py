@@ -1,1 +1,103 @@
 """From `.pto` text to xDSL IR and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pto.frontend.source import ParseError, Source, remember_source, source_of
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
+
+__all__ = ["ParseError", "parse", "print_module", "source_of"]
+
+
+def parse(source: str | Path, *, filename: str = "<string>") -> ModuleOp:
+    """Parses PTO assembly: the SSA, DPS and PTO-AS forms, and the generic form of any operation.
+
+    Args:
+        source: the text, or the path of a UTF-8 file.
+        filename: how locations name a text; a path names itself.
+
+    Returns:
+        The module. Every operation carries its location. Several top-level operations come wrapped
+        in one module.
+
+    Raises:
+        ParseError: the text is not PTO assembly, with line, column and what was expected.
+        OSError: the file cannot be read.
+    """
+    if isinstance(source, Path):
+        filename = str(source)
+        source = read_text(source)
+    return _parse(Source(source, filename))
+
+
+def read_text(path: Path) -> str:
+    """The text of a `.pto` file.
+
+    Raises:
+        ParseError: it is not UTF-8 text.
+        OSError: it cannot be read.
+    """
+    return decode_text(path.read_bytes(), str(path))
+
+
+def decode_text(data: bytes, filename: str) -> str:
+    """The text that the bytes of a file encode.
+
+    Raises:
+        ParseError: they are not UTF-8 text.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"not a text file (byte {error.start} is not UTF-8)"
+        raise ParseError(Source("", filename), 0, message) from None
+    if "\0" in text:
+        raise ParseError(Source("", filename), 0, "not a text file (it holds a zero byte)")
+    return text.removeprefix("\ufeff")
+
+
+def _parse(source: Source) -> ModuleOp:
+    from pto.frontend.builder import Builder
+    from pto.frontend.lalr import Parser, Problem, tokenize
+
+    tokens = tokenize("pto", source.text)
+    builder = Builder(source, tokens)
+    try:
+        module: ModuleOp = Parser("pto", builder).parse(tokens, "file")
+    except Problem as problem:
+        raise error_at(source, tokens, problem) from None
+    remember_source(module, source)
+    return module
+
+
+def error_at(source: Source, tokens: object, problem: object) -> ParseError:
+    """The error for a problem at a token."""
+    from pto.frontend.lalr import Problem, Tokens
+
+    assert isinstance(tokens, Tokens)
+    assert isinstance(problem, Problem)
+    token = problem.token
+    text = tokens.texts[token]
+    if tokens.kinds[token] == "$END" and token > 0:  # point at the last significant token
+        token -= 1
+        text = tokens.texts[token]
+    width = 1 if problem.offset else len(text.splitlines()[0]) if text else 1
+    offset = tokens.starts[token] + problem.offset
+    return ParseError(source, offset, problem.message, width=width, id=problem.id)
+
+
+def print_module(module: ModuleOp, *, generic: bool = False, long_types: bool = False) -> str:
+    """The module as text, which parses again to the same module.
+
+    Args:
+        module: the module.
+        generic: print every operation in generic form.
+        long_types: print tile types with every field named.
+    """
+    from pto.frontend.printing import module_text
+
+    return module_text(module, generic=generic, long_types=long_types)

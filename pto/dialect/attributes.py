@@ -1,0 +1,175 @@
+"""Attributes of the pto dialect: enumerations, and the ones kept as written.
+
+`#pto<round_mode RINT>` and `#pto.round_mode<RINT>` are one attribute; each kind prints in the
+spelling that the public tools print.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+ROUND_MODES = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD", "HYBRID")
+SATURATION_MODES = ("ON", "OFF")
+LOCS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")
+"""Memory spaces of a tile."""
+BLAYOUTS = ("row_major", "col_major")
+SLAYOUTS = ("none_box", "row_major", "col_major")
+PADS = ("null", "zero", "max", "min")
+FRACTALS = (32, 512, 1024)
+ADDRESS_SPACES = ("zero", "gm", *LOCS)
+
+ENUM_VALUES: dict[str, tuple[str, ...]] = {
+    "round_mode": ROUND_MODES,
+    "saturation_mode": SATURATION_MODES,
+    "address_space": ADDRESS_SPACES,
+    "layout": ("nd", "dn", "nz"),
+    "kernel_kind": ("vector", "cube"),
+    "cmp": ("eq", "ne", "lt", "le", "gt", "ge"),
+    "blayout": BLAYOUTS,
+    "slayout": SLAYOUTS,
+    "pad_value": PADS,
+}
+"""Kinds whose values are fixed; a value that is not listed is an error."""
+
+
+class EnumAttr(Data[str]):
+    """An enumeration, printed `#pto.kind<VALUE>`; `data` is the value, without `CAST_`."""
+
+    kind: ClassVar[str]
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        pretty = parser.parse_optional_punctuation("<") is not None
+        value = parser.parse_identifier()
+        if pretty:
+            parser.parse_punctuation(">")
+        return normalise_enum_value(cls.kind, value)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.data}>")
+
+
+class SpacedEnumAttr(EnumAttr, SpacedOpaqueSyntaxAttribute):
+    """An enumeration printed `#pto<kind VALUE>`."""
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(self.data)
+
+
+def normalise_enum_value(kind: str, value: str) -> str:
+    """`CAST_RINT` is `RINT` (spec R); every other value is itself."""
+    return value.removeprefix("CAST_") if kind == "round_mode" else value
+
+
+@dataclass(frozen=True)
+class RoundModeAttr(SpacedEnumAttr):
+    """`#pto<round_mode RINT>` (spec R)."""
+
+    name: ClassVar[str] = "pto.round_mode"
+    kind: ClassVar[str] = "round_mode"
+
+
+@dataclass(frozen=True)
+class SaturationModeAttr(SpacedEnumAttr):
+    """`#pto<saturation_mode ON>` (spec S)."""
+
+    name: ClassVar[str] = "pto.saturation_mode"
+    kind: ClassVar[str] = "saturation_mode"
+
+
+class OpaqueAttr(Data[str]):
+    """A pto attribute that this project does not interpret, kept as written: `#pto.x<...>`."""
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> str:
+        from pto.frontend.types import take_bracketed_text
+
+        return take_bracketed_text(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        if self.data:
+            printer.print_string(f"<{self.data}>")
+
+
+# Kinds that the public tools print as `#pto.kind<VALUE>`; every other one-word value is spaced.
+_PRETTY_KINDS = (
+    "acc_to_vec_mode",
+    "address_space",
+    "event",
+    "fence_scope",
+    "kernel_kind",
+    "l1cache",
+    "layout",
+    "mask_pattern",
+    "pipe",
+    "pipe_event_type",
+    "sync_all_mode",
+    "sync_core_type",
+    "sync_op_type",
+    "tinsert_mode",
+)
+_SPACED_KINDS = (
+    "acc_phase",
+    "atomic_type",
+    "blayout",
+    "cmp",
+    "coalesce",
+    "div_precision",
+    "exp_precision",
+    "fmod_precision",
+    "gather_oob",
+    "log_precision",
+    "mx_group_axis",
+    "notify_op",
+    "pad_value",
+    "pow_precision",
+    "print_format",
+    "quant_scale_alg",
+    "quant_type",
+    "recip_precision",
+    "reduce_op",
+    "relu_pre_mode",
+    "rem_precision",
+    "rsqrt_precision",
+    "scatter_atomic_op",
+    "scatter_conflict",
+    "scatter_oob",
+    "slayout",
+    "sqrt_precision",
+    "st_phase",
+    "vec_store_mode",
+    "wait_cmp",
+)
+OPAQUE_ATTR_NAMES = ("acc_push_epilogue", "vmi.layout")
+
+
+@lru_cache(maxsize=None)
+def enum_class(kind: str) -> type[EnumAttr]:
+    """The class of `#pto<kind ...>`, made on demand: unknown kinds are kept too."""
+    if kind == "round_mode":
+        return RoundModeAttr
+    if kind == "saturation_mode":
+        return SaturationModeAttr
+    base = EnumAttr if kind in _PRETTY_KINDS else SpacedEnumAttr
+    fields = {"name": f"pto.{kind}", "kind": kind}
+    return dataclass(frozen=True)(type(base.__name__, (base,), fields))
+
+
+@lru_cache(maxsize=None)
+def opaque_attr_class(name: str) -> type[OpaqueAttr]:
+    """The class of the opaque attribute `#pto.x<...>` (`name` is `pto.x`)."""
+    return dataclass(frozen=True)(type("OpaqueAttr", (OpaqueAttr,), {"name": name}))
+
+
+ALL_ATTRIBUTES: tuple[type[Attribute], ...] = (
+    RoundModeAttr,
+    SaturationModeAttr,
+    *(enum_class(kind) for kind in _PRETTY_KINDS + _SPACED_KINDS),
+    *(opaque_attr_class(f"pto.{name}") for name in OPAQUE_ATTR_NAMES),
+)

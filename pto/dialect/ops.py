@@ -1,0 +1,573 @@
+"""Operations of the pto dialect.
+
+Three kinds, all subclasses of `PtoOp`:
+
+- those with a syntax of their own (`tcvt`, `alloc_tile`, `make_tensor_view`, ...), written out here;
+- the regular ones, `op ins(operands {attrs} : types) outs(operands : types) {attrs}`, whose classes
+  are made from the table `REGULAR_OPS`;
+- every other operation, whose statement is kept as a template (`OpaqueOp`), so that it prints back
+  as it was written.
+
+The statement syntax of all of them is defined once, in `grammar/pto.lark`; `PtoOp.parse` hands
+xDSL's own parser to that grammar.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from typing_extensions import Self
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i32
+from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    opt_result_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from pto.dialect.attributes import EnumAttr, RoundModeAttr, SaturationModeAttr
+from pto.dialect.types import (
+    PartitionTensorViewType,
+    PtrType,
+    TensorViewType,
+    TileBufType,
+    TileType,
+)
+
+SEGMENTS = "operandSegmentSizes"
+
+
+@lru_cache(maxsize=None)
+def segments(*sizes: int) -> DenseArrayBase[Attribute]:
+    """The `operandSegmentSizes` property for these counts."""
+    return DenseArrayBase.from_list(i32, sizes)
+
+
+def print_values(printer: Printer, values: Sequence[SSAValue]) -> None:
+    """`%a, %b`."""
+    printer.print_list(values, printer.print_ssa_value)
+
+
+def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
+    """`T, U`."""
+    printer.print_list(types, printer.print_attribute)
+
+
+def print_group(
+    printer: Printer,
+    keyword: str,
+    values: Sequence[SSAValue],
+    attributes: dict[str, Attribute] | None = None,
+) -> None:
+    """`ins(%a, %b {key = value} : T, U)`."""
+    printer.print_string(f"{keyword}(")
+    print_values(printer, values)
+    if attributes:
+        if values:
+            printer.print_string(" ")
+        printer.print_attr_dict(attributes)
+    if values:
+        printer.print_string(" : ")
+        print_types(printer, [value.type for value in values])
+    printer.print_string(")")
+
+
+class PtoOp(Operation):
+    """An operation whose statement syntax is defined by `grammar/pto.lark`."""
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        from pto.frontend.bridge import parse_statement
+
+        return parse_statement(cls, parser)
+
+
+@irdl_op_definition
+class TCvtOp(IRDLOperation, PtoOp):
+    """Element-wise type conversion of a tile's valid region (TCVT; spec R, S, V).
+
+    `pto.tcvt ins(%src[, %tmp] {rmode = .., satmode = ..} : T[, T]) outs(%dst : T)` writes `dst`;
+    `%d = pto.tcvt %src {..} : T -> T` yields it. `rmode` absent is the pair's natural mode (spec
+    R9), `satmode` absent the pair's default (spec S14).
+    """
+
+    name = "pto.tcvt"
+
+    src = operand_def()
+    tmp = opt_operand_def()
+    dst = opt_operand_def()
+    rmode = opt_prop_def(RoundModeAttr)
+    satmode = opt_prop_def(SaturationModeAttr)
+    result = opt_result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    @property
+    def dst_type(self) -> Attribute:
+        """Type of the tile that receives the result, in either form."""
+        return self.operands[-1].type if self.dst is not None else self.results[0].type
+
+    def _named_attributes(self) -> dict[str, Attribute]:
+        named = {key: self.properties[key] for key in ("rmode", "satmode") if key in self.properties}
+        return {**named, **self.attributes}
+
+    def verify_(self) -> None:
+        if (self.dst is None) == (self.result is None):
+            raise VerifyException("pto.tcvt either writes outs(..) or yields a result")
+
+    def print(self, printer: Printer) -> None:
+        sources = [self.src] if self.tmp is None else [self.src, self.tmp]
+        if self.dst is not None:
+            printer.print_string(" ")
+            print_group(printer, "ins", sources, self._named_attributes())
+            printer.print_string(" ")
+            print_group(printer, "outs", [self.dst])
+            return
+        printer.print_string(" ")
+        print_values(printer, sources)
+        if named := self._named_attributes():
+            printer.print_string(" ")
+            printer.print_attr_dict(named)
+        printer.print_string(" : ")
+        print_types(printer, [value.type for value in sources])
+        printer.print_string(" -> ")
+        printer.print_attribute(self.results[0].type)
+
+
+@irdl_op_definition
+class AllocTileOp(IRDLOperation, PtoOp):
+    """A tile buffer: `pto.alloc_tile addr = %a valid_row = %r valid_col = %c : !pto.tile_buf<..>`.
+
+    `addr` is the byte address in the tile's memory space; tiles on overlapping addresses share
+    memory. `valid_row` and `valid_col` give the dynamic valid extents.
+    """
+
+    name = "pto.alloc_tile"
+
+    addr = opt_operand_def()
+    valid_row = opt_operand_def()
+    valid_col = opt_operand_def()
+    result = result_def(TileBufType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def print(self, printer: Printer) -> None:
+        for keyword in ("addr", "valid_row", "valid_col"):
+            if (value := getattr(self, keyword)) is not None:
+                printer.print_string(f" {keyword} = ")
+                printer.print_ssa_value(value)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class MakeTensorViewOp(IRDLOperation, PtoOp):
+    """A strided view on global memory.
+
+    `pto.make_tensor_view %ptr, shape = [%m, %n], strides = [%n, %one] : !pto.tensor_view<?x?xf32>`;
+    strides are in elements.
+    """
+
+    name = "pto.make_tensor_view"
+
+    ptr = operand_def(PtrType)
+    shape = var_operand_def()
+    strides = var_operand_def()
+    layout = opt_prop_def(EnumAttr)
+    result = result_def(TensorViewType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.ptr)
+        printer.print_string(", shape = [")
+        print_values(printer, self.shape)
+        printer.print_string("], strides = [")
+        print_values(printer, self.strides)
+        printer.print_string("]")
+        named = {"layout": self.layout} if self.layout is not None else {}
+        printer.print_op_attributes({**named, **self.attributes})
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class PartitionViewOp(IRDLOperation, PtoOp):
+    """A window of a tensor view: `pto.partition_view %v, offsets = [..], sizes = [..] : T -> U`."""
+
+    name = "pto.partition_view"
+
+    source = operand_def(TensorViewType)
+    offsets = var_operand_def()
+    sizes = var_operand_def()
+    result = result_def(PartitionTensorViewType)
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string(", offsets = [")
+        print_values(printer, self.offsets)
+        printer.print_string("], sizes = [")
+        print_values(printer, self.sizes)
+        printer.print_string("]")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class SubviewOp(IRDLOperation, PtoOp):
+    """A window of a tile, sharing its memory.
+
+    `pto.subview %t[%i, %j] sizes [16, 64] valid [%r, %c] : T -> U`; the window keeps the parent's
+    row stride.
+    """
+
+    name = "pto.subview"
+
+    source = operand_def()
+    offsets = var_operand_def()
+    valid_row = opt_operand_def()
+    valid_col = opt_operand_def()
+    sizes = prop_def(ArrayAttr[IntegerAttr])
+    result = result_def()
+
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.source)
+        printer.print_string("[")
+        print_values(printer, self.offsets)
+        printer.print_string("] sizes [")
+        printer.print_list(self.sizes.data, lambda size: printer.print_int(size.value.data))
+        printer.print_string("]")
+        if self.valid_row is not None and self.valid_col is not None:
+            printer.print_string(" valid [")
+            print_values(printer, [self.valid_row, self.valid_col])
+            printer.print_string("]")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class SetValidShapeOp(IRDLOperation, PtoOp):
+    """Sets a dynamic tile's valid extents: `pto.set_validshape %t, %rows, %cols : T`."""
+
+    name = "pto.set_validshape"
+
+    source = operand_def()
+    valid_row = operand_def()
+    valid_col = operand_def()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_values(printer, self.operands)
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.source.type)
+
+
+@irdl_op_definition
+class LoadScalarOp(IRDLOperation, PtoOp):
+    """One element behind a pointer: `pto.load_scalar %p[%i] : !pto.ptr<f32> -> f32`."""
+
+    name = "pto.load_scalar"
+
+    ptr = operand_def(PtrType)
+    offset = operand_def()
+    result = result_def()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.ptr)
+        printer.print_string("[")
+        printer.print_ssa_value(self.offset)
+        printer.print_string("]")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        printer.print_attribute(self.ptr.type)
+        printer.print_string(" -> ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class StoreScalarOp(IRDLOperation, PtoOp):
+    """Writes one element: `pto.store_scalar %v, %p[%i] : !pto.ptr<f32>, f32`."""
+
+    name = "pto.store_scalar"
+
+    value = operand_def()
+    ptr = operand_def(PtrType)
+    offset = operand_def()
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        printer.print_ssa_value(self.ptr)
+        printer.print_string("[")
+        printer.print_ssa_value(self.offset)
+        printer.print_string("]")
+        printer.print_op_attributes(self.attributes)
+        printer.print_string(" : ")
+        print_types(printer, [self.ptr.type, self.value.type])
+
+
+class OpaqueOp(PtoOp):
+    """An operation kept as it was written.
+
+    The property `syntax` is the statement after the operation's name, with `%` for each operand in
+    order, `{}` for the attribute dictionary and `{^}` for each region; types and keywords stand in it as text, in which
+    `%` and `{` are doubled.
+    An operation that was in generic form has no template and prints in generic form.
+    """
+
+    traits: ClassVar[OpTraits] = OpTraits(lambda: ())
+
+    @property
+    def syntax(self) -> str | None:
+        """The statement's template, or None where the operation was in generic form."""
+        attr = self.properties.get("syntax")
+        return attr.data if isinstance(attr, StringAttr) else None
+
+    def print(self, printer: Printer) -> None:
+        if (template := self.syntax) is None:
+            raise AssertionError("an operation without a template prints in generic form")
+        print_template(printer, template, self)
+
+
+def print_template(
+    printer: Printer, template: str, op: Operation
+) -> None:
+    """Prints a statement's tail from its template (see `OpaqueOp`)."""
+    values, bodies = iter(op.operands), iter(op.regions)
+    if template and template[0] not in "(<[,:":
+        printer.print_string(" ")
+    for piece in _TEMPLATE_PIECE.findall(template):
+        if piece == "{^}":
+            printer.print_region(next(bodies))
+        elif piece == "%":
+            printer.print_ssa_value(next(values))
+        elif piece == "{}":
+            printer.print_attr_dict(op.attributes)
+        else:
+            printer.print_string(piece.replace("%%", "%").replace("{{", "{"))
+
+
+_TEMPLATE_PIECE = re.compile(r"(?:[^%{]|%%|\{\{)+|%|\{\^?\}")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Names of a regular operation's operands; one that ends in `?` may be absent."""
+
+    ins: tuple[str, ...]
+    outs: tuple[str, ...]
+    attributes_in_ins: bool
+    """Whether the attribute dictionary is written inside `ins(..)`."""
+
+    def accepts(self, ins: int, outs: int) -> bool:
+        """Whether these operand counts fit."""
+        return _fits(self.ins, ins) and _fits(self.outs, outs)
+
+    def text(self) -> str:
+        """`ins(src0, src1) outs(dst)`, optional operands in brackets."""
+        return f"ins({_role_list(self.ins)}) outs({_role_list(self.outs)})"
+
+
+def _fits(roles: tuple[str, ...], count: int) -> bool:
+    required = sum(not role.endswith("?") for role in roles)
+    return required <= count <= len(roles)
+
+
+def _role_list(roles: tuple[str, ...]) -> str:
+    return ", ".join(f"[{role[:-1]}]" if role.endswith("?") else role for role in roles)
+
+
+def _signature(row: str) -> Signature:
+    ins, outs = row.split("->")
+    words = ins.split()
+    return Signature(
+        tuple(word for word in words if word != "{}"), tuple(outs.split()), "{}" in words
+    )
+
+
+class RegularOp(OpaqueOp):
+    """`op ins(operands {attrs} : types) outs(operands : types) {attrs}`.
+
+    `ins` and `outs` are its two groups of operands. A statement with clauses beyond this shape
+    keeps its template (`OpaqueOp.syntax`).
+    """
+
+    signature: ClassVar[Signature]
+
+    @property
+    def ins(self) -> Sequence[SSAValue]:
+        """The operands of `ins(..)`."""
+        return self.operands[: self._group_sizes()[0]]
+
+    @property
+    def outs(self) -> Sequence[SSAValue]:
+        """The operands of `outs(..)`."""
+        return self.operands[self._group_sizes()[0] :]
+
+    def _group_sizes(self) -> tuple[int, ...]:
+        sizes = self.properties.get(SEGMENTS)
+        if not isinstance(sizes, DenseArrayBase):
+            return (len(self.operands) - len(self.signature.outs), len(self.signature.outs))
+        return tuple(int(size) for size in sizes.get_values())
+
+    def verify_(self) -> None:
+        ins, outs = self._group_sizes()
+        if self.syntax is None and not self.signature.accepts(ins, outs):
+            raise VerifyException(
+                f"{self.name} takes {self.signature.text()}, not {ins} in and {outs} out"
+            )
+
+    def print(self, printer: Printer) -> None:
+        if self.syntax is not None:
+            super().print(printer)
+            return
+        inside = self.signature.attributes_in_ins
+        printer.print_string(" ")
+        print_group(printer, "ins", self.ins, self.attributes if inside else None)
+        if self.outs:
+            printer.print_string(" ")
+            print_group(printer, "outs", self.outs)
+        if not inside:
+            printer.print_op_attributes(self.attributes)
+        if self.results:
+            printer.print_string(" -> ")
+            print_types(printer, [result.type for result in self.results])
+
+
+# One row an operation: the operands of ins and outs, `?` where one may be absent; `{}` where the
+# attribute dictionary stands inside ins.
+REGULAR_OPS: dict[str, Signature] = {
+    f"pto.{name}": _signature(row)
+    for names, row in {
+        "tload tstore tprefetch": "src quant? -> dst",
+        "tabs texp tlog tneg tnot trelu trecip tsqrt": "src -> dst",
+        "trsqrt": "src tmp? -> dst",
+        "tadd tsub tmul tdiv tmax tmin tand tor tshl tshr tfmod taddrelu": "src0 src1 -> dst",
+        "txor trem tpow": "src0 src1 tmp? -> dst",
+        "tadds tsubs tmuls tdivs tmaxs tmins tands tors tshls tshrs tfmods tlrelu taxpy": (
+            "src scalar -> dst"
+        ),
+        "txors trems tpows": "src scalar tmp? -> dst",
+        "tprelu": "src0 src1 tmp? -> dst",
+        "taddc tsubc": "src0 src1 src2 -> dst",
+        "taddsc tsubsc": "src0 scalar src1 -> dst",
+        "texpands": "scalar -> dst",
+        "trowsum trowmax trowmin trowprod trowargmax trowargmin": "src tmp? -> dst",
+        "tcolsum tcolargmax tcolargmin": "src {} tmp? -> dst",
+        "tcolmax tcolmin tcolprod": "src tmp? -> dst",
+        "trowexpand tcolexpand": "src -> dst",
+        "trowexpandadd trowexpandsub trowexpandmul trowexpanddiv trowexpandmax trowexpandmin "
+        "trowexpandexpdif": "src0 src1 tmp? -> dst",
+        "tcolexpandadd tcolexpandsub tcolexpandmul tcolexpanddiv tcolexpandmax tcolexpandmin "
+        "tcolexpandexpdif": "src0 src1 -> dst",
+        "tcmp": "src0 src1 {} -> dst",
+        "tcmps": "src scalar {} -> dst",
+        "tsel": "mask src0 src1 tmp? -> dst",
+        "tsels": "mask src0? tmp? scalar -> dst",
+        "tci": "start tmp? -> dst",
+        "ttri": "diagonal {} -> dst",
+        "trandom": "key0 key1 counter0 counter1 counter2 counter3 {} -> dst",
+        "tfillpad tget_scale_addr": "src -> dst",
+        "ttrans": "src tmp? -> dst",
+        "tmov": "src quant? -> dst",
+        "textract tinsert": "src row? col? quant? -> dst",
+        "tconcat": "src0 src1 -> dst",
+        "tconcatidx": "src0 src1 index0 index1 -> dst",
+        "tgather": "src {} index? tmp? -> dst tmp?",
+        "tgatherb": "src offsets -> dst",
+        "tscatter": "src {} index? -> dst",
+        "mgather": "src index tmp? -> dst",
+        "mscatter": "src index -> dst",
+        "tsort32": "src index tmp? -> dst",
+        "tmrgsort": "src0 src1? src2? src3? tmp? {} -> dst executed?",
+        "thistogram": "src index -> dst",
+        "tpartadd tpartmul tpartmax tpartmin": "src0 src1 -> dst",
+        "tpartargmax tpartargmin": "src0 index0 src1 index1 -> dst index",
+        "tquant": "src scale offset? -> dst tmp?",
+        "tquant.mx": "src -> dst exponent max scaling tmp?",
+        "tdequant": "src scale offset -> dst",
+        "tsetval": "offset value -> dst",
+        "tprint": "src tmp? ->",
+        "tmatmul tgemv": "lhs rhs -> dst",
+        "tmatmul.acc tgemv.acc": "acc lhs rhs -> dst",
+        "tmatmul.bias tgemv.bias": "lhs rhs bias -> dst",
+        "tmatmul.mx tgemv.mx": "lhs lhs_scale rhs rhs_scale -> dst",
+        "tmatmul.mx.acc tgemv.mx.acc": "acc lhs lhs_scale rhs rhs_scale -> dst",
+        "tmatmul.mx.bias tgemv.mx.bias": "lhs lhs_scale rhs rhs_scale bias -> dst",
+    }.items()
+    for name in names.split()
+}
+
+
+@lru_cache(maxsize=None)
+def opaque_op_class(name: str, generic: bool = False) -> type[OpaqueOp]:
+    """The class of the operation `name` that has no class of its own.
+
+    `generic` gives the class of those that were in generic form and print so.
+    """
+    if not generic and (signature := REGULAR_OPS.get(name)) is not None:
+        return type("RegularOp", (RegularOp,), {"name": name, "signature": signature})
+    fields = {"name": name, "print": Operation.print} if generic else {"name": name}
+    return type("OpaqueOp", (OpaqueOp,), fields)
+
+
+WRITTEN_OUT: tuple[type[Operation], ...] = (
+    TCvtOp,
+    AllocTileOp,
+    MakeTensorViewOp,
+    PartitionViewOp,
+    SubviewOp,
+    SetValidShapeOp,
+    LoadScalarOp,
+    StoreScalarOp,
+)
+
+__all__ = [
+    "REGULAR_OPS",
+    "AllocTileOp",
+    "LoadScalarOp",
+    "MakeTensorViewOp",
+    "OpaqueOp",
+    "PartitionViewOp",
+    "PtoOp",
+    "Region",
+    "RegularOp",
+    "SetValidShapeOp",
+    "Signature",
+    "StoreScalarOp",
+    "SubviewOp",
+    "TCvtOp",
+    "TileType",
+    "opaque_op_class",
+]

@@ -1,0 +1,259 @@
+"""The lexer and the LALR(1) parser, driven by the tables of `pto.grammar`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from pto.grammar import Rule, Tables, load
+
+END = "$END"
+CUT = "$CUT"
+
+_DESCRIPTIONS = {
+    "ATTRIBUTE": "an attribute (#pto<..>)",
+    "ATTRIBUTE_NAME": "an attribute (#pto.x)",
+    "BUILTIN_ATTRIBUTE": "an attribute",
+    "FLAGS": "flags (fastmath<..>)",
+    "FLOAT": "a number",
+    "GENERIC_NAME": 'an operation ("pto.x"(..))',
+    "HEX": "a number",
+    "INTEGER": "an integer",
+    "LABEL": "a block (^bb0)",
+    "NAME": "a word",
+    "OPERATION": "an operation",
+    "OTHER_TYPE": "a type",
+    "RESULTS": "a result (%x =)",
+    "SHAPE": "a shape (16x64x..)",
+    "SSA": "a value (%x)",
+    "STRING": "a string",
+    "SYMBOL": "a symbol (@name)",
+    "TYPE": "a type",
+    END: "the end of the file",
+}
+# Terminals that are never worth naming as an alternative: they may stand almost anywhere.
+_UNNAMED = {"LOCATION", "TYPE_ALIAS", "ATTRIBUTE_ALIAS", "EMPTY_BRACES", "RESULTS"}
+_STATEMENTS = "a statement"
+_MAX_ALTERNATIVES = 7
+
+
+class Problem(Exception):
+    """Something wrong at a token; the parser's caller adds the file and the line."""
+
+    def __init__(self, token: int, message: str, *, id: str = "syntax", offset: int = 0) -> None:
+        super().__init__(message)
+        self.token = token
+        self.message = message
+        self.id = id
+        self.offset = offset
+
+
+@dataclass
+class Tokens:
+    """A text's tokens, column by column: terminal, text, offset of the first character."""
+
+    kinds: list[str]
+    texts: list[str]
+    starts: list[int]
+
+
+@lru_cache(maxsize=None)
+def _lexer(grammar: str) -> tuple[re.Pattern[str], dict[int, str], dict[str, str]]:
+    tables = load(grammar)
+    pattern = re.compile(tables.pattern)
+    return pattern, {index: name for name, index in pattern.groupindex.items()}, tables.keywords
+
+
+def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) -> Tokens:
+    """Splits a text into tokens, from offset `start` on, `$CUT` after `limit` of them.
+
+    The last token is `$END`, at the end of the last significant one; text that no terminal matches
+    gives a token of the kind `` (empty) instead, which no state accepts.
+    """
+    pattern, names, keywords = _lexer(grammar)
+    kinds: list[str] = []
+    texts: list[str] = []
+    starts: list[int] = []
+    end = start
+    matches = iter(pattern.scanner(text, start).match, None)  # type: ignore[attr-defined]
+    for match in matches if limit is None else islice(matches, limit):
+        index = match.lastindex
+        name = names[index]
+        word = match[index]
+        if name in ("OPERATION", "NAME"):
+            name = keywords.get(word, name)
+        kinds.append(name)
+        texts.append(word)
+        starts.append(match.start(index))
+        end = match.end()
+    if limit is not None and len(kinds) == limit:
+        return Tokens([*kinds, CUT], [*texts, ""], [*starts, end])
+    bad = _first_bad_character(pattern, text, end)
+    if bad < len(text):
+        kinds.append("")
+        texts.append(text[bad])
+        starts.append(bad)
+    kinds.append(END)
+    texts.append("")
+    starts.append(end)
+    return Tokens(kinds, texts, starts)
+
+
+def _first_bad_character(pattern: re.Pattern[str], text: str, start: int) -> int:
+    blank = re.compile(pattern.pattern[: pattern.pattern.index("*+") + 2])
+    match = blank.match(text, start)
+    return match.end() if match else start
+
+
+Reduction = tuple[int, str, Callable[..., Any] | None, int, Callable[[list[Any]], Any] | None]
+"""Size, origin, action, how many children it is given, and how they are picked."""
+
+
+def _reduction(rule: Rule, actions: object) -> Reduction:
+    if rule.repeats:
+        return (rule.size, rule.origin, *_repetition(rule))
+    action = getattr(actions, rule.action, None)
+    kept = rule.kept
+    if action is None and len(kept) != 1:
+        raise AssertionError(f"the rule {rule.action} has no action")
+    return (rule.size, rule.origin, action, len(kept), _picker(kept))
+
+
+def _picker(kept: tuple[int, ...]) -> Callable[[list[Any]], Any] | None:
+    if not kept:
+        return None
+    return _absent if kept == (-1,) else itemgetter(*kept)
+
+
+def _absent(parts: list[Any]) -> None:
+    return None
+
+
+def _repetition(rule: Rule) -> tuple[Callable[..., Any], int, Callable[[list[Any]], Any]]:
+    """Builds the list of a repetition: its first step starts it, each other one extends it."""
+    kept = rule.kept
+    if len(kept) == 2:
+        return _append, 2, itemgetter(*kept)
+    return _single, 1, itemgetter(*kept)
+
+
+def _append(items: list[Any], item: Any) -> list[Any]:
+    items.append(item)
+    return items
+
+
+def _single(item: Any) -> list[Any]:
+    return [item]
+
+
+class Parser:
+    """Parses texts of one grammar with the actions of one object.
+
+    For each production the method of `actions` named after it is called with the values of its
+    parts: the token's number for a terminal, what its own action returned for a rule, None for an
+    optional part that is absent. A production with one part and no method has that part's value.
+    """
+
+    def __init__(self, grammar: str, actions: Any) -> None:
+        self.grammar = grammar
+        self.tables: Tables = load(grammar)
+        self.actions = actions
+        self.stopped_at = -1
+        self.reductions = [_reduction(rule, actions) for rule in self.tables.rules]
+
+    def parse(self, tokens: Tokens, start: str, *, prefix: bool = False) -> Any:
+        """The value of the text as a `start`.
+
+        `actions.at` is the number of the current token whenever an empty production is reduced.
+        With `prefix`, the longest text that is a `start` is taken; `stopped_at` is then the first
+        token after it.
+
+        Raises:
+            Problem: the text is not a `start`, or an action says that something is wrong.
+        """
+        states = self.tables.states
+        reductions = self.reductions
+        actions = self.actions
+        kinds = tokens.kinds
+        state = states[self.tables.start_states[start]]
+        end = self.tables.end_states[start]
+        path = [state]
+        values: list[Any] = []
+        number = 0
+        while True:
+            code = state.get(kinds[number])
+            if code is None:
+                if not prefix or (code := state.get(END)) is None:
+                    raise Problem(number, self._unexpected(tokens, number, state))
+                self.stopped_at = number
+                kinds = [*kinds[:number], END]
+            if code >= 0:
+                state = states[code]
+                path.append(state)
+                values.append(number)
+                number += 1
+                continue
+            size, origin, action, count, picker = reductions[-1 - code]
+            if size:
+                parts = values[-size:]
+                del values[-size:]
+                del path[-size:]
+                if count == 1:
+                    part = picker(parts)  # type: ignore[misc]
+                    value = part if action is None else action(part)
+                elif count:
+                    parts.append(None)
+                    value = action(*picker(parts))  # type: ignore[misc]
+                else:
+                    value = action()  # type: ignore[misc]
+            else:
+                actions.at = number
+                value = action(*(None,) * count)  # type: ignore[misc]
+            values.append(value)
+            goto = path[-1][origin]
+            if goto == end:
+                return value
+            state = states[goto]
+            path.append(state)
+
+    def _unexpected(self, tokens: Tokens, number: int, state: dict[str, int]) -> str:
+        found = tokens.texts[number]
+        expected = self._expected(state)
+        if not found:
+            return f"expected {expected}, but the text ends here"
+        shown = found if len(found) <= 40 else f"{found[:37]}..."
+        return f"expected {expected}, found '{shown}'"
+
+    def _expected(self, state: dict[str, int]) -> str:
+        names = {kind for kind in state if kind.isupper() or kind == END} - _UNNAMED
+        if "GENERIC_NAME" in names and "OPERATION" in names:
+            statement_starts = {
+                kind
+                for kind in names
+                if "." in self.tables.spellings.get(kind, "")
+                or kind in ("OPERATION", "GENERIC_NAME", "MODULE", "RETURN", "TCVT")
+                or kind.startswith("ARITH_")
+            }
+            names -= statement_starts
+            alternatives = sorted(self._describe(name) for name in names)
+            alternatives.append(_STATEMENTS)
+        else:
+            alternatives = sorted({self._describe(name) for name in names})
+        if len(alternatives) > _MAX_ALTERNATIVES:
+            alternatives = [*alternatives[:_MAX_ALTERNATIVES], "..."]
+        if len(alternatives) == 1:
+            return alternatives[0]
+        return f"{', '.join(alternatives[:-1])} or {alternatives[-1]}"
+
+    def _describe(self, kind: str) -> str:
+        if spelling := self.tables.spellings.get(kind):
+            return f"'{spelling}'"
+        if description := _DESCRIPTIONS.get(kind):
+            return description
+        words = sorted(word for word, name in self.tables.keywords.items() if name == kind)
+        return f"'{words[0]}'" if words else kind.lower().strip("_")
