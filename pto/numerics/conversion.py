@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from pto.numerics import engines
 from pto.numerics.formats import FORMATS, Format, format_of
-from pto.numerics.kernel import build
 from pto.numerics.rules import has_saturation, parts, resolve
 
 Array = NDArray[Any]
@@ -123,7 +122,7 @@ def _conversion(
     rule = resolve(
         src, dst, mode, saturation, pytorch_path=pytorch_path, nan_saturation=nan_saturation
     )
-    return engines.Conversion(build(*parts(src, dst), rule))
+    return engines.Conversion(*parts(src, dst), rule)
 
 
 def _dequantise(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pto.numerics.formats import FORMATS, Format
+from pto.numerics.kernel import Rule, build, build_with_table, plain_limit
 from pto.numerics.numpy_engine import NumpyProgram
 from pto.numerics.words import Program
 
@@ -29,15 +32,12 @@ BLOCK = 1 << 13
 
 
 class Conversion:
-    """One program with its engines."""
+    """One conversion of codes, with its engines."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        self.numpy = NumpyProgram(program)
-        self.dtypes = [
-            np.dtype(f"u{program.load_bits // 8}"),
-            np.dtype(f"u{program.store_bits // 8}"),
-        ]
+    def __init__(self, src: Format, dst: Format, rule: Rule) -> None:
+        self.program = build(src, dst, rule)
+        self.numpy = _numpy_program(self.program, src, dst, rule)
+        self.dtypes = [src.code_dtype, dst.code_dtype]
         self._best: Run = self.numpy.run  # what "auto" runs
         self._elements = 0  # seen by "auto" so far
 
@@ -75,6 +75,19 @@ class Conversion:
         if not _jit_is_available():
             raise ValueError("engine 'jit' needs llvmlite: pip install 'pto-opt[jit]'")
         return self.jit.run
+
+
+def _numpy_program(program: Program, src: Format, dst: Format, rule: Rule) -> NumpyProgram:
+    """The fastest form of the program for numpy."""
+    few_bits = dst.kind in ("float", "tapered") and dst.mantissa_bits <= 5
+    if src.name == "f32" and few_bits and rule.mode != "HYBRID":
+        table = NumpyProgram(build(FORMATS["bf16"], dst, rule)).table
+        return NumpyProgram(build_with_table(table))
+    limit = plain_limit(src, dst)
+    if limit is None:
+        return NumpyProgram(program)
+    plain = NumpyProgram(build(src, dst, replace(rule, plain=True)))
+    return NumpyProgram(program, plain, limit)
 
 
 def _jit_is_available() -> bool:

@@ -350,8 +350,7 @@ def pack4(codes: ArrayLike) -> NDArray[np.uint8]:
     if array.size and (array.max() > 15 or array.min() < 0):
         raise ValueError("a 4-bit code is between 0 and 15")
     nibbles: NDArray[np.uint8] = array.astype(np.uint8)
-    packed: NDArray[np.uint8] = nibbles[..., 0::2] | nibbles[..., 1::2] << 4
-    return packed
+    return (nibbles[..., 0::2] | nibbles[..., 1::2] << 4).astype(np.uint8, copy=False)
 
 
 def unpack4(packed: ArrayLike) -> NDArray[np.uint8]:

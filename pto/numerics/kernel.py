@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache
+from math import frexp, ldexp
 from typing import TYPE_CHECKING, Any
 
 from pto.numerics.formats import FORMATS, Format, value_of
@@ -43,12 +44,14 @@ class Rule:
     saturate: bool = True  #: saturation ON (spec S2, S8, S11)
     keep_nan: bool = False  #: CTRL[50] = 1: a saturating f8 conversion keeps NaN (spec S2)
     through_i32: bool = False  #: the PyTorch-compatible path (spec S10)
+    plain: bool = False  #: no source magnitude is above `plain_limit`: limits need no code
 
 
 @dataclass(frozen=True)
 class Real:
     """A number being converted: a sign, and a magnitude in the layout of `fmt` without its sign."""
 
+    code: Word  #: sign bit and magnitude
     sign: Word  #: mask: all ones for a negative number
     magnitude: Word
     fmt: Format  #: f16, bf16, f32 or f64
@@ -62,8 +65,35 @@ def build(src: Format, dst: Format, rule: Rule) -> Program:
     if src.is_integer:
         result = _from_integer(program, src, dst, rule)
     else:
-        result = _from_real(_load_real(program, src), src, dst, rule)
+        result = _from_real(_load_real(program, src, rule), src, dst, rule)
     return program.finish(result & ((1 << dst.bits) - 1))
+
+
+def build_with_table(table: NDArray[Any]) -> Program:
+    """Converts f32 by its first 16 bits: `table` holds the result for every bf16.
+
+    Right where the destination has at most 6 significant bits: rounded to odd, the 8 of bf16 keep
+    whether anything was dropped, and on which side of a tie it was.
+    """
+    program = Program(32, 32, table.itemsize * 8)
+    code = program.load(32)
+    return program.finish(program.table(table, code >> 16 | nonzero(code & 0xFFFF)))
+
+
+def plain_limit(src: Format, dst: Format) -> int | None:
+    """The largest magnitude code of a float format that no rounding takes out of `dst`'s range.
+
+    None where the conversion has no shorter form for such numbers.
+    """
+    if src.kind != "float" or src.bits < 32 or dst.kind not in ("float", "signed") or src is dst:
+        return None
+    limit = float(dst.max_value)
+    if limit >= src.max_value:
+        return src.max_code
+    below = limit > dst.max_value  # 2**(N - 1) stands for the largest integer, 2**(N - 1) - 1
+    fraction, exponent = frexp(limit)
+    significand = int(ldexp(fraction, src.mantissa_bits + 1))
+    return ((exponent - 2 + src.bias) << src.mantissa_bits) + significand - below
 
 
 # ------------------------------------------------------------------------------------- rounding
@@ -122,13 +152,15 @@ def _f32_table(src: Format) -> NDArray[Any]:
     return bits
 
 
-def _load_real(program: Program, src: Format) -> Real:
+def _load_real(program: Program, src: Format, rule: Rule) -> Real:
     code, fmt = program.load(src.bits), src
     if src.bits <= 8:
         code, fmt = program.table(_f32_table(src), code), F32
     magnitude = code & fmt.magnitude_mask
     assert fmt.inf_code is not None
-    return Real(_sign(code, fmt.bits), magnitude, fmt, less(magnitude, fmt.inf_code + 1))
+    anything = program.constant(program.all_ones)
+    is_number = anything if rule.plain else less(magnitude, fmt.inf_code + 1)
+    return Real(code, _sign(code, fmt.bits), magnitude, fmt, is_number)
 
 
 def _load_integer(program: Program, src: Format) -> tuple[Word, Word]:
@@ -167,6 +199,9 @@ def _from_real(real: Real, src: Format, dst: Format, rule: Rule) -> Word:
         return _to_integer(real, dst, rule)
     if src is dst:
         return _finish_float(_integral(real, rule.mode), real, dst, rule)
+    if rule.plain and _one_range(real.fmt, dst):  # no carry reaches the sign, which may stay on
+        drop = real.code.program.constant(real.fmt.mantissa_bits - dst.mantissa_bits)
+        return round_off(real.code, drop, rule.mode, real.sign)
     if dst.kind == "float":
         return _finish_float(_round_float(real, dst, rule.mode), real, dst, rule)
     real = _as_f32(real)
@@ -188,8 +223,7 @@ def _round_float(real: Real, dst: Format, mode: str) -> Word:
         return real.magnitude
     drop = src.mantissa_bits - dst.mantissa_bits
     program = real.magnitude.program
-    if src.bias == dst.bias and src.exponent_bits == dst.exponent_bits:
-        # One exponent range: the fields line up, and a carry walks into the exponent by itself.
+    if _one_range(src, dst):  # the fields line up, and a carry walks into the exponent by itself
         return round_off(real.magnitude, program.constant(drop), mode, real.sign)
     significand, exponent = _significand(real)
     # Below the destination's smallest normal, its subnormal step decides how much to drop.
@@ -199,6 +233,12 @@ def _round_float(real: Real, dst: Format, mode: str) -> Word:
     shift = smaller(drop + smallest - capped, src.mantissa_bits + 2)
     kept = round_off(significand, shift, mode, real.sign)
     return ((exponent - capped) << dst.mantissa_bits) + kept
+
+
+def _one_range(src: Format, dst: Format) -> bool:
+    """Whether the formats differ in nothing but their mantissa, of which dst has less."""
+    same_fields = src.bias == dst.bias and src.exponent_bits == dst.exponent_bits
+    return same_fields and src.mantissa_bits > dst.mantissa_bits
 
 
 def _widen(real: Real) -> Real:
@@ -232,6 +272,8 @@ def _as_f32(real: Real) -> Real:
 def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     """Limits the magnitude code, places NaN and the sign (spec S2 to S5, S15)."""
     sign_bit = 1 << (dst.bits - 1)
+    if rule.plain:
+        return magnitude | real.sign & sign_bit
     bounded = dst.name in ("f32", "f64")  # saturation does not apply (spec S4)
     if dst.nan_code is None or (rule.saturate and not bounded):
         magnitude = smaller(magnitude, dst.max_code)
@@ -340,6 +382,9 @@ def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
     capped = smaller(exponent, unit)
     shift = smaller(unit - capped, fmt.mantissa_bits + 2)
     integer = round_off(significand, shift, rule.mode, real.sign)
+    if rule.plain:
+        fits = dst.max_int < 1 << fmt.mantissa_bits  # no bits of the integer lie above the unit
+        return _apply_sign(integer << (0 if fits else exponent - capped), real.sign)
     # NaN becomes 0, infinities the limits (spec S8, S9).
     infinite = nonzero(real.magnitude ^ (fmt.inf_code or 0)) - 1
     if not rule.saturate:
@@ -401,7 +446,7 @@ def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Ru
     kept = rounding(magnitude, exponent - capped, mode, sign) << (unit - capped)
     offset = lane.bias - target.bias + 1
     code = ((larger(exponent, offset) - offset) << target.mantissa_bits) + kept
-    real = Real(sign, code, F32, program.constant(program.all_ones))
+    real = Real(code, sign, code, F32, program.constant(program.all_ones))
     saturating = replace(rule, saturate=True)
     match dst.kind:
         case "scale":

@@ -27,6 +27,8 @@ ROW_BYTES = 128 * 1024
 
 #: A program with at most this many instructions beats the lookup of a 16-bit code.
 SHORT_PROGRAM = 8
+#: In blocks smaller than this, looking at the largest magnitude costs more than it saves.
+PLAIN_ELEMENTS = 1 << 12
 
 _UFUNCS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -69,10 +71,17 @@ def _filled(value: int, lane: np.dtype[Any]) -> Array:
 
 
 class NumpyProgram:
-    """A program ready to run on contiguous arrays of codes."""
+    """A program ready to run on contiguous arrays of codes.
 
-    def __init__(self, program: Program) -> None:
+    `plain` is a shorter program that is right for blocks without magnitudes above `plain_limit`.
+    """
+
+    def __init__(
+        self, program: Program, plain: NumpyProgram | None = None, plain_limit: int = 0
+    ) -> None:
         self.program = program
+        self._plain = plain
+        self._plain_limit = plain_limit
         self.lane = np.dtype(f"u{program.lane_bits // 8}")
         self.signed_lane = np.dtype(f"i{program.lane_bits // 8}")
         self.block = ROW_BYTES // self.lane.itemsize
@@ -88,14 +97,21 @@ class NumpyProgram:
             return
         for start in range(0, len(source), self.block):
             end = start + self.block
-            self._run_block(source[start:end], target[start:end])
+            self._choose(source[start:end])._run_block(source[start:end], target[start:end])
+
+    def _choose(self, block: Array) -> NumpyProgram:
+        if self._plain is None or len(block) < PLAIN_ELEMENTS:
+            return self
+        magnitude = _WORKSPACE.row(0).view(self.lane)[: len(block)]
+        np.bitwise_and(block, self.lane.type(self.program.all_ones >> 1), out=magnitude)
+        return self._plain if np.maximum.reduce(magnitude) <= self._plain_limit else self
 
     @cached_property
     def _uses_table(self) -> bool:
         return self.program.load_bits <= 16 and len(self.program.instructions) > SHORT_PROGRAM
 
     @cached_property
-    def _table(self) -> Array:
+    def table(self) -> Array:
         """The destination code of every source code."""
         count = 1 << self.program.load_bits
         codes = np.arange(count, dtype=f"u{self.program.load_bits // 8}")
@@ -107,7 +123,7 @@ class NumpyProgram:
         return table
 
     def _look_up(self, source: Array, target: Array) -> None:
-        table = self._table
+        table = self.table
         indices = _WORKSPACE.row(0).view(np.intp)
         for start in range(0, len(source), len(indices)):
             block = source[start : start + len(indices)]
