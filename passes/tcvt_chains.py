@@ -51,6 +51,8 @@ class DoubleRounding:
 
     first: Step
     second: Step
+    odd_helps: bool
+    """Rounding the first step by ODD would make the result that of rounding once."""
 
 
 def find_double_rounding(
@@ -113,7 +115,10 @@ def _apply(step: Step, before: _Value | None) -> tuple[_Value | None, DoubleRoun
     first, original = before.rounded, before.original
     found = None
     if first and original and _can_differ(original, first, step, destination):
-        found = DoubleRounding(first, step)
+        odd = replace(first, mode="ODD")
+        has_odd = (first.src, first.dst) == ("f32", "f16")  # spec R6
+        helps = has_odd and not _can_differ(original, odd, step, destination)
+        found = DoubleRounding(first, step, helps)
     after = destination.within(before.grid.bound)
     integral = before.grid.lsb >= 0 or step.src == step.dst
     return _Value(after.integers() if integral else after, step, before.grid), found

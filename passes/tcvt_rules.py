@@ -515,17 +515,12 @@ def _misaligned_row(
     dtype = element_format(tile.dtype) or type_text(tile.dtype)
     size = f"{bits // 8}" if bits % 8 == 0 else f"{bits / 8}"
     fits = -(-bits // (8 * BLOCK_BYTES)) * 8 * BLOCK_BYTES // bits_per_element
-    padded = replace(
-        tile.data, cols=fits, valid_cols=_or(tile.valid_cols, tile.cols) if role != "tmp" else fits
-    )
+    padded = replace(tile.data, cols=fits, valid_cols=fits if role == "tmp" else tile.valid_cols)
     return Finding(
         "row-align",
         f"a row of {tile.cols} {dtype} is {size} bytes, not a multiple of {BLOCK_BYTES}",
         Where(role, "shape"),
-        (
-            f"the next column count that fits is {fits};"
-            f" the valid columns may stay: {type_text(type(tile)(padded))}",
-        ),
+        (f"the next column count that fits is {fits}: {type_text(type(tile)(padded))}",),
     )
 
 

@@ -46,6 +46,8 @@ def register_conversion(op: Operation) -> Iterator[Finding]:
         return
     pair = astype_pair(names[0], names[1])
     if pair is None:
+        message = f"no register conversion of {names[0]} to {names[1]}"
+        yield Finding("type-pair", message, Where())
         return
     yield from _round_mode(op, pair)
     yield from _saturation(op, pair)

@@ -203,8 +203,8 @@ def _single_rounding_notes(found: DoubleRounding, arch: str | None) -> Iterator[
             yield f"convert from the original tile: {arch} has {first.src} to {second.dst}"
         else:
             yield f"{arch} has no direct {first.src} to {second.dst}"
-    if (first.src, first.dst) == ("f32", "f16") and first.mode != "ODD":
-        yield "rounding the first step by ODD keeps the second one right"
+    if found.odd_helps:
+        yield "or round the first step by ODD: the second one is then right"
 
 
 @dataclass(frozen=True)
