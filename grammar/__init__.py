@@ -7,7 +7,6 @@ that a program that only parses never pays for building them (nor for importing 
 
 from __future__ import annotations
 
-import hashlib
 import marshal
 import os
 import re
@@ -17,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import source_hash
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def load(name: str) -> Tables:
         FileNotFoundError: there is no such grammar.
     """
     text = (_HERE / f"{name}.lark").read_text(encoding="utf-8")
-    key = hashlib.sha256(f"{_CACHE_VERSION} {sys.version} {text}".encode()).hexdigest()[:16]
+    key = source_hash(f"{_CACHE_VERSION} {sys.version} {text}".encode()).hex()
     file_name = f"{name}.{key}.tables"
     for folder in _cache_folders():
         with suppress(OSError, ValueError, EOFError, TypeError):

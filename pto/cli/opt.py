@@ -13,9 +13,11 @@ from typing import IO
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import (
     DiagnosticException,
-    ParseError as XdslParseError,
     PassFailedException,
     VerifyException,
+)
+from xdsl.utils.exceptions import (
+    ParseError as XdslParseError,
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from xdsl.ir import Dialect
+from typing import Any
 
-from pto.dialect.attributes import ALL_ATTRIBUTES
-from pto.dialect.ops import REGULAR_OPS, WRITTEN_OUT, opaque_op_class
-from pto.dialect.types import ALL_TYPES
 
-PTO = Dialect(
-    "pto",
-    [*WRITTEN_OUT, *(opaque_op_class(name) for name in REGULAR_OPS)],
-    [*ALL_ATTRIBUTES, *ALL_TYPES],
-)
-"""Every operation, attribute and type of the dialect that has a name."""
+def __getattr__(name: str) -> Any:
+    # `PTO` holds a class for every known operation; a program that only parses needs few of them.
+    if name != "PTO":
+        raise AttributeError(f"module 'pto.dialect' has no attribute '{name}'")
+    from pto.dialect.dialect import PTO
 
-__all__ = ["PTO"]
+    return PTO

@@ -6,8 +6,7 @@ spelling that the public tools print.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import ClassVar
 
 from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
@@ -67,7 +66,6 @@ def normalise_enum_value(kind: str, value: str) -> str:
     return value.removeprefix("CAST_") if kind == "round_mode" else value
 
 
-@dataclass(frozen=True)
 class RoundModeAttr(SpacedEnumAttr):
     """`#pto<round_mode RINT>` (spec R)."""
 
@@ -75,7 +73,6 @@ class RoundModeAttr(SpacedEnumAttr):
     kind: ClassVar[str] = "round_mode"
 
 
-@dataclass(frozen=True)
 class SaturationModeAttr(SpacedEnumAttr):
     """`#pto<saturation_mode ON>` (spec S)."""
 
@@ -149,7 +146,7 @@ _SPACED_KINDS = (
 OPAQUE_ATTR_NAMES = ("acc_push_epilogue", "vmi.layout")
 
 
-@lru_cache(maxsize=None)
+@cache
 def enum_class(kind: str) -> type[EnumAttr]:
     """The class of `#pto<kind ...>`, made on demand: unknown kinds are kept too."""
     if kind == "round_mode":
@@ -158,18 +155,19 @@ def enum_class(kind: str) -> type[EnumAttr]:
         return SaturationModeAttr
     base = EnumAttr if kind in _PRETTY_KINDS else SpacedEnumAttr
     fields = {"name": f"pto.{kind}", "kind": kind}
-    return dataclass(frozen=True)(type(base.__name__, (base,), fields))
+    return type(base.__name__, (base,), fields)
 
 
-@lru_cache(maxsize=None)
+@cache
 def opaque_attr_class(name: str) -> type[OpaqueAttr]:
     """The class of the opaque attribute `#pto.x<...>` (`name` is `pto.x`)."""
-    return dataclass(frozen=True)(type("OpaqueAttr", (OpaqueAttr,), {"name": name}))
+    return type("OpaqueAttr", (OpaqueAttr,), {"name": name})
 
 
-ALL_ATTRIBUTES: tuple[type[Attribute], ...] = (
-    RoundModeAttr,
-    SaturationModeAttr,
-    *(enum_class(kind) for kind in _PRETTY_KINDS + _SPACED_KINDS),
-    *(opaque_attr_class(f"pto.{name}") for name in OPAQUE_ATTR_NAMES),
-)
+def all_attributes() -> list[type[Attribute]]:
+    """The classes of every attribute that the public sources use."""
+    return [
+        *(enum_class(kind) for kind in ("round_mode", "saturation_mode")),
+        *(enum_class(kind) for kind in _PRETTY_KINDS + _SPACED_KINDS),
+        *(opaque_attr_class(f"pto.{name}") for name in OPAQUE_ATTR_NAMES),
+    ]

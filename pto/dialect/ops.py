@@ -17,10 +17,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar
+from functools import cache
+from typing import ClassVar, Self
 
-from typing_extensions import Self
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i32
 from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
 from xdsl.irdl import (
@@ -51,7 +50,7 @@ from pto.dialect.types import (
 SEGMENTS = "operandSegmentSizes"
 
 
-@lru_cache(maxsize=None)
+@cache
 def segments(*sizes: int) -> DenseArrayBase[Attribute]:
     """The `operandSegmentSizes` property for these counts."""
     return DenseArrayBase.from_list(i32, sizes)
@@ -122,7 +121,9 @@ class TCvtOp(IRDLOperation, PtoOp):
         return self.operands[-1].type if self.dst is not None else self.results[0].type
 
     def _named_attributes(self) -> dict[str, Attribute]:
-        named = {key: self.properties[key] for key in ("rmode", "satmode") if key in self.properties}
+        named = {
+            key: self.properties[key] for key in ("rmode", "satmode") if key in self.properties
+        }
         return {**named, **self.attributes}
 
     def verify_(self) -> None:
@@ -360,9 +361,7 @@ class OpaqueOp(PtoOp):
         print_template(printer, template, self)
 
 
-def print_template(
-    printer: Printer, template: str, op: Operation
-) -> None:
+def print_template(printer: Printer, template: str, op: Operation) -> None:
     """Prints a statement's tail from its template (see `OpaqueOp`)."""
     values, bodies = iter(op.operands), iter(op.regions)
     if template and template[0] not in "(<[,:":
@@ -530,7 +529,7 @@ REGULAR_OPS: dict[str, Signature] = {
 }
 
 
-@lru_cache(maxsize=None)
+@cache
 def opaque_op_class(name: str, generic: bool = False) -> type[OpaqueOp]:
     """The class of the operation `name` that has no class of its own.
 

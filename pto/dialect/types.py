@@ -8,7 +8,7 @@ to that grammar by `parse_parameter`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import ClassVar, TypeVar
 
 from xdsl.dialects.builtin import (
@@ -179,14 +179,12 @@ class _TileLike(PtoType[Tile]):
         return f"<{self.data.long_text()}>"
 
 
-@dataclass(frozen=True)
 class TileBufType(_TileLike):
     """`!pto.tile_buf<vec, 16x64xf32>`: a tile buffer."""
 
     name: ClassVar[str] = "pto.tile_buf"
 
 
-@dataclass(frozen=True)
 class TileType(_TileLike):
     """`!pto.tile<16x64xf32>`: a tile as a value (SSA and PTO-AS forms)."""
 
@@ -205,7 +203,6 @@ class MultiTileBuf:
     count: int
 
 
-@dataclass(frozen=True)
 class MultiTileBufType(PtoType[MultiTileBuf]):
     """`!pto.multi_tile_buf<!pto.tile_buf<...>, count=2>`."""
 
@@ -223,7 +220,6 @@ class Pointer:
     space: str | None = None
 
 
-@dataclass(frozen=True)
 class PtrType(PtoType[Pointer]):
     """`!pto.ptr<f32>`, `!pto.ptr<f32, gm>`: a pointer to elements."""
 
@@ -268,14 +264,12 @@ class _ViewLike(PtoType[View]):
         return f"<{prefix}{type_text(self.data.dtype)}>"
 
 
-@dataclass(frozen=True)
 class TensorViewType(_ViewLike):
     """`!pto.tensor_view<?x?xf32>`: a strided view on global memory."""
 
     name: ClassVar[str] = "pto.tensor_view"
 
 
-@dataclass(frozen=True)
 class PartitionTensorViewType(_ViewLike):
     """`!pto.partition_tensor_view<16x64xf32>`: a window of a tensor view."""
 
@@ -292,42 +286,36 @@ class ElementType(PtoType[None]):
         return ""
 
 
-@dataclass(frozen=True, init=False)
 class HiF8Type(ElementType):
     """`!pto.hif8` (spec F1)."""
 
     name: ClassVar[str] = "pto.hif8"
 
 
-@dataclass(frozen=True, init=False)
 class F8E8M0Type(ElementType):
     """`!pto.f8E8M0`: a power of two."""
 
     name: ClassVar[str] = "pto.f8E8M0"
 
 
-@dataclass(frozen=True, init=False)
 class F4E2M1x2Type(ElementType):
     """`!pto.f4E2M1x2`: two f4e2m1 in a byte (spec F2)."""
 
     name: ClassVar[str] = "pto.f4E2M1x2"
 
 
-@dataclass(frozen=True, init=False)
 class F4E1M2x2Type(ElementType):
     """`!pto.f4E1M2x2`: two f4e1m2 in a byte (spec F2)."""
 
     name: ClassVar[str] = "pto.f4E1M2x2"
 
 
-@dataclass(frozen=True, init=False)
 class BF16x2Type(ElementType):
     """`!pto.bf16x2`: two bf16 in 32 bits."""
 
     name: ClassVar[str] = "pto.bf16x2"
 
 
-@dataclass(frozen=True, init=False)
 class HiF8x2Type(ElementType):
     """`!pto.hif8x2`: two hif8 in 16 bits."""
 
@@ -345,10 +333,10 @@ class OpaqueType(PtoType[str]):
         return f"<{self.data}>" if self.data else ""
 
 
-@lru_cache(maxsize=None)
+@cache
 def opaque_type_class(name: str) -> type[OpaqueType]:
     """The class of the opaque type `!pto.x` (`name` is `pto.x`)."""
-    return dataclass(frozen=True)(type("OpaqueType", (OpaqueType,), {"name": name}))
+    return type("OpaqueType", (OpaqueType,), {"name": name})
 
 
 OPAQUE_TYPE_NAMES = (
@@ -406,7 +394,7 @@ _FORMAT_OF_CLASS: dict[type[Attribute], str] = {
 _INTEGER_WIDTHS = (4, 8, 16, 32, 64)
 
 
-@lru_cache(maxsize=None)
+@cache
 def element_format(dtype: Attribute) -> str | None:
     """The format's name in spec F (`f32`, `ui8`, `hif8`, ...), or None for another type.
 

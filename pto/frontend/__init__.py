@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,12 +65,18 @@ def _parse(source: Source) -> ModuleOp:
     from pto.frontend.builder import Builder
     from pto.frontend.lalr import Parser, Problem, tokenize
 
-    tokens = tokenize("pto", source.text)
-    builder = Builder(source, tokens)
+    # Nothing that parsing builds becomes garbage before it ends, so the collector, which looks at
+    # all of it again and again as it grows, would only make parsing time quadratic.
+    collecting = gc.isenabled()
+    gc.disable()
     try:
-        module: ModuleOp = Parser("pto", builder).parse(tokens, "file")
+        tokens = tokenize("pto", source.text)
+        module: ModuleOp = Parser("pto", Builder(source, tokens)).parse(tokens, "file")
     except Problem as problem:
         raise error_at(source, tokens, problem) from None
+    finally:
+        if collecting:
+            gc.enable()
     remember_source(module, source)
     return module
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar
 
 from xdsl.dialects import arith, cf, func, scf
@@ -109,7 +110,7 @@ class _Template:
     depth: int = 0
 
 
-@lru_cache(maxsize=None)
+@cache
 def _string(text: str) -> StringAttr:
     return StringAttr(text)
 
@@ -119,12 +120,12 @@ def _int(value: int) -> IntAttr:
     return IntAttr(value)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _arith_classes() -> dict[str, type[Operation]]:
     return {op.name: op for op in arith.Arith.operations}
 
 
-@lru_cache(maxsize=None)
+@cache
 def _default_properties(name: str) -> Mapping[str, Attribute]:
     """The properties that an arith operation has when its statement names none."""
     definition = _arith_classes()[name].get_irdl_definition()  # type: ignore[attr-defined]
@@ -135,7 +136,7 @@ def _default_properties(name: str) -> Mapping[str, Attribute]:
     }
 
 
-@lru_cache(maxsize=None)
+@cache
 def _builtin_classes() -> dict[str, type[Operation]]:
     """Classes of the operations that the generic form may name."""
     dialects = (arith.Arith, scf.Scf, cf.Cf, func.Func)
@@ -182,7 +183,6 @@ class Builder:
         self._type_aliases: dict[str, Attribute] = {}
         self._attribute_aliases: dict[str, Attribute] = {}
         self._line_starts = source.line_starts
-        self._line = 1
 
     # ---- Files
 
@@ -193,9 +193,7 @@ class Builder:
         self._check_forwards()
         if len(operations) == 1 and isinstance(operations[0], ModuleOp):
             return operations[0]
-        return ModuleOp.create(
-            regions=[Region(Block(operations))], location=self._location_of(0)
-        )
+        return ModuleOp.create(regions=[Region(Block(operations))], location=self._location_of(0))
 
     def type_alias(self, name: int, value: Attribute | int) -> None:
         alias = self.texts[name].removesuffix("=").strip()
@@ -330,12 +328,7 @@ class Builder:
     def _location_of(self, token: int) -> FileLineColLoc:
         offset = self.tokens.starts[token]
         starts = self._line_starts
-        line = self._line  # statements come in order, so the line is this one or a later one
-        if starts[line - 1] > offset:
-            line = 1
-        while line < len(starts) and starts[line] <= offset:
-            line += 1
-        self._line = line
+        line = bisect_right(starts, offset)
         location = FileLineColLoc.__new__(FileLineColLoc)
         set_field = object.__setattr__
         set_field(location, "filename", self._filename)
@@ -405,9 +398,7 @@ class Builder:
     def typed_names(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
         return [first, *(rest or ())]
 
-    def typed_name(
-        self, name: int, type: Attribute, location: int | None
-    ) -> tuple[int, Attribute]:
+    def typed_name(self, name: int, type: Attribute, location: int | None) -> tuple[int, Attribute]:
         return name, type
 
     def block(self, block: Block, operations: list[Operation] | None = None) -> Block:
@@ -558,9 +549,7 @@ class Builder:
         self, attributes: Entries | None, literal: int, type: Attribute | None
     ) -> Operation:
         value = self._typed_literal(literal, type)
-        return self._make(
-            arith.ConstantOp, (), (_type_of(value),), {"value": value}, attributes
-        )
+        return self._make(arith.ConstantOp, (), (_type_of(value),), {"value": value}, attributes)
 
     def arith_binary(
         self,
@@ -983,7 +972,12 @@ class Builder:
         return self._make(ops.SetValidShapeOp, operands, (), {}, attributes)
 
     def load_scalar(
-        self, ptr: int, offset: int, attributes: Entries | None, ptr_type: Attribute, type: Attribute
+        self,
+        ptr: int,
+        offset: int,
+        attributes: Entries | None,
+        ptr_type: Attribute,
+        type: Attribute,
     ) -> Operation:
         operands = (self._use(ptr, ptr_type), self._use(offset))
         return self._make(ops.LoadScalarOp, operands, (type,), {}, attributes)
@@ -1020,9 +1014,7 @@ class Builder:
             self._irregular(group, keywords or [])
         return group
 
-    def group_with_comma(
-        self, values: list[int], attributes: Entries, types: list[Any]
-    ) -> _Group:
+    def group_with_comma(self, values: list[int], attributes: Entries, types: list[Any]) -> _Group:
         group = _Group(values, types, attributes)
         self._irregular(group, [], comma=", ")
         return group
@@ -1124,9 +1116,7 @@ class Builder:
             return self._untyped(group.values)
         return self._uses(group.values, group.types)
 
-    def regular_without_outs(
-        self, name: int, ins: _Group, attributes: Entries | None
-    ) -> Operation:
+    def regular_without_outs(self, name: int, ins: _Group, attributes: Entries | None) -> Operation:
         cls = self._operation_class(name)
         inputs = self._group_values(ins)
         properties: dict[str, Attribute] = {SEGMENTS: segments(len(inputs), 0)}
@@ -1139,9 +1129,7 @@ class Builder:
                 f"{self.texts[name]} takes {cls.signature.text()}, "
                 f"not {len(inputs)} in and none out",
             )
-        return self._make(
-            cls, inputs, (), properties, self._merged(ins.attributes, attributes)
-        )
+        return self._make(cls, inputs, (), properties, self._merged(ins.attributes, attributes))
 
     def regular_with_value(self, name: int, ins: _Group, type: Attribute) -> Operation:
         inputs = self._group_values(ins)
@@ -1149,9 +1137,7 @@ class Builder:
             SEGMENTS: segments(len(inputs), 0),
             "syntax": _string(f"ins({_group_text(ins)}) outs : {_literal_text(type)}"),
         }
-        return self._make(
-            self._operation_class(name), inputs, (type,), properties, ins.attributes
-        )
+        return self._make(self._operation_class(name), inputs, (type,), properties, ins.attributes)
 
     def _operation_class(self, token: int) -> type[Operation]:
         name = self.texts[token]
@@ -1218,9 +1204,7 @@ class Builder:
         for part in clauses.parts:
             if isinstance(part, Entries):
                 if attributes:
-                    raise Problem(
-                        self._name_token(), f"{name} has two attribute dictionaries"
-                    )
+                    raise Problem(self._name_token(), f"{name} has two attribute dictionaries")
                 attributes = part
                 pieces.add("{}")
             elif isinstance(part, Region):
@@ -1384,9 +1368,7 @@ class Builder:
     def function_type(self, inputs: list[Attribute], output: int) -> FunctionType:
         return FunctionType.from_lists(inputs, [self.type(output)])
 
-    def function_type_list(
-        self, inputs: list[Attribute], outputs: list[Attribute]
-    ) -> FunctionType:
+    def function_type_list(self, inputs: list[Attribute], outputs: list[Attribute]) -> FunctionType:
         return FunctionType.from_lists(inputs, outputs)
 
     def dictionary(self, entries: Entries) -> Entries:
@@ -1610,8 +1592,9 @@ def _unquoted(text: str) -> str:
         return body
     return re.sub(
         r"\\([0-9A-Fa-f]{2}|.)",
-        lambda match: _ESCAPES.get(match[1])
-        or (chr(int(match[1], 16)) if len(match[1]) == 2 else match[1]),
+        lambda match: (
+            _ESCAPES.get(match[1]) or (chr(int(match[1], 16)) if len(match[1]) == 2 else match[1])
+        ),
         body,
     )
 

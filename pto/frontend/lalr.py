@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 from operator import itemgetter
 from typing import Any
@@ -62,7 +62,7 @@ class Tokens:
     starts: list[int]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _lexer(grammar: str) -> tuple[re.Pattern[str], dict[int, str], dict[str, str]]:
     tables = load(grammar)
     pattern = re.compile(tables.pattern)
@@ -190,7 +190,6 @@ class Parser:
             if code is None:
                 if not prefix or (code := state.get(END)) is None:
                     raise Problem(number, self._unexpected(tokens, number, state))
-                self.stopped_at = number
                 kinds = [*kinds[:number], END]
             if code >= 0:
                 state = states[code]
@@ -217,6 +216,7 @@ class Parser:
             values.append(value)
             goto = path[-1][origin]
             if goto == end:
+                self.stopped_at = number
                 return value
             state = states[goto]
             path.append(state)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects import builtin
 from xdsl.dialects.builtin import Builtin, IntegerType, Signedness
 from xdsl.ir import Attribute
-from xdsl.parser import AttrParser, Parser as XdslParser
+from xdsl.parser import AttrParser
+from xdsl.parser import Parser as XdslParser
 from xdsl.utils.exceptions import ParseError as XdslParseError
 
 from pto.dialect.attributes import (
@@ -352,12 +353,12 @@ class _TypeActions:
 _ACTIONS = _TypeActions()
 
 
-@lru_cache(maxsize=None)
+@cache
 def _parser() -> Parser:
     return Parser("types", _ACTIONS)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _xdsl_context() -> Context:
     """A context for the types and attributes that other dialects define."""
     from xdsl.dialects import get_all_dialects

@@ -1,0 +1,470 @@
+"""Operations of the machine: on the unified buffer (Cast, MulCast) and on registers (astype).
+
+Those on the unified buffer have the regular shape, their operands being pointers into it:
+
+    pto.cast ins(%s {rmode = #pto<round_mode RINT>, mask = 64, repeat = 4,
+                     strides = array<i64: 1, 1, 4, 8>} : !pto.ptr<f32, ub>)
+             outs(%d : !pto.ptr<f16, ub>)
+
+Three forms (spec C1): `count` alone; `mask` an integer (the first elements of each repeat); `mask` an
+array of 64-bit words (one bit an element). The last two go with `repeat` and `strides`, the numbers
+of AscendC's repeat parameters in their order: block strides, destination first, then repeat
+strides, all in blocks of 32 bytes. The number of lanes and the mask follow the wider type.
+Saturation is the machine's state (CTRL), not an operand.
+
+Those on registers are the assembler's `vlds`, `vcvt`, `vsts` and predicates; `vcvt` is PyPTO's
+`vf.astype` (spec A1): `part` is its layout, `rnd` its round mode, `sat` its saturate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from pto.dialect.attributes import RoundModeAttr
+from pto.dialect.ops import OpaqueOp, RegularOp, Signature
+from pto.dialect.types import OpaqueType, PtrType, element_format, type_text
+from pto.targets import Pair, astype_pair, cast_pair, mulcast_pair
+from pto.targets.products import TARGETS, UnknownTarget, resolve
+
+REPEAT_BYTES = 256
+BLOCK_BYTES = 32
+REPEAT_MAX = 255
+STRIDE_MAX = 255
+
+FORMAT_BITS: dict[str, int] = {
+    **dict.fromkeys(("f64", "i64", "ui64", "c64"), 64),
+    **dict.fromkeys(("f32", "i32", "ui32", "c32"), 32),
+    **dict.fromkeys(("f16", "bf16", "i16", "ui16"), 16),
+    **dict.fromkeys(("f8e4m3fn", "f8e5m2", "f8e8m0", "hif8", "i8", "ui8"), 8),
+    **dict.fromkeys(("f4e2m1", "f4e1m2", "i4"), 4),
+}
+"""Width of one element by its spec name; 4-bit elements share a byte (spec F2)."""
+
+
+def lanes_per_repeat(*formats: str) -> int:
+    """Elements of one repeat of 256 bytes, by the widest format; 128 for 4-bit ones (spec L2)."""
+    return REPEAT_BYTES * 8 // max(16 if FORMAT_BITS[f] == 4 else FORMAT_BITS[f] for f in formats)
+
+
+@dataclass(frozen=True)
+class VectorForm:
+    """Which elements a buffer operation computes.
+
+    Exactly one of `count`, `mask` (elements of each repeat, from the first) and `bits` (one bit an
+    element of each repeat, lowest first) is given; the latter two with `repeat` and `strides`.
+    """
+
+    count: int | None
+    mask: int | None
+    bits: tuple[int, ...] | None
+    repeat: int
+    strides: tuple[int, ...]
+
+
+def _integer(op: Operation, key: str) -> int | None:
+    attr = op.attributes.get(key)
+    if attr is None:
+        return None
+    if not isinstance(attr, IntegerAttr) or not isinstance(attr.type, IntegerType):
+        raise VerifyException(f"{key} is an integer, not {attr}")
+    return attr.value.data
+
+
+def _integers(op: Operation, key: str) -> tuple[int, ...] | None:
+    attr = op.attributes.get(key)
+    if isinstance(attr, DenseArrayBase):
+        return tuple(int(n) for n in attr.get_values())
+    if isinstance(attr, ArrayAttr) and all(isinstance(n, IntegerAttr) for n in attr.data):
+        return tuple(n.value.data for n in attr.data)
+    if attr is None:
+        return None
+    raise VerifyException(f"{key} is a list of integers, not {attr}")
+
+
+def ub_format(value: SSAValue, role: str) -> str:
+    """Spec name of the format behind a pointer into the unified buffer.
+
+    Raises VerifyException for another type.
+    """
+    type_ = value.type
+    name = element_format(type_.dtype) if isinstance(type_, PtrType) else None
+    if not isinstance(type_, PtrType) or type_.space != "ub" or name is None:
+        raise VerifyException(
+            f"{role} is a pointer into the unified buffer, !pto.ptr<T, ub>, not {type_text(type_)}"
+        )
+    return name
+
+
+def named_product(op: Operation) -> str | None:
+    """The target that a module around `op` names, None if none does or it is not known."""
+    current: Operation | None = op
+    while current is not None:
+        for key in ("pto.target_arch", "pto.device-spec"):
+            attr = current.attributes.get(key)
+            if isinstance(attr, StringAttr):
+                try:
+                    return resolve(attr.data)
+                except UnknownTarget:
+                    return None
+        current = current.parent_op()
+    return None
+
+
+def _offered(op: Operation, lookup: Callable[[str], Pair | None], what: str) -> list[Pair]:
+    """The rows of the pair's tables: of the named target, or of all."""
+    product = named_product(op)
+    products: Iterable[str] = TARGETS if product is None else (product,)
+    rows = [row for row in map(lookup, products) if row is not None]
+    if not rows:
+        where = "any target" if product is None else product
+        raise VerifyException(f"{what} is not offered on {where}")
+    return rows
+
+
+class BufferOp(RegularOp):
+    """A repeat-based operation on the unified buffer."""
+
+    POINTERS: ClassVar[tuple[str, ...]]
+    """Roles of the pointers in the order of the strides: the destination first."""
+    signature: ClassVar[Signature]
+
+    def pointers(self) -> list[SSAValue]:
+        """The pointers in the order of `POINTERS`."""
+        return [*self.outs, *self.ins]
+
+    def formats(self) -> tuple[str, ...]:
+        """Formats of the pointers, destination first. Raises VerifyException."""
+        return tuple(
+            ub_format(value, role)
+            for role, value in zip(self.POINTERS, self.pointers(), strict=True)
+        )
+
+    def form(self) -> VectorForm:
+        """The form, checked against every limit of the documents (spec C1).
+
+        Raises VerifyException that names the limit.
+        """
+        formats = self.formats()
+        count, repeat = _integer(self, "count"), _integer(self, "repeat")
+        mask_attr = self.attributes.get("mask")
+        listed = isinstance(mask_attr, DenseArrayBase | ArrayAttr)
+        mask = None if listed else _integer(self, "mask")
+        bits = _integers(self, "mask") if listed else None
+        strides = _integers(self, "strides")
+        if count is not None:
+            if (mask, bits, repeat, strides) != (None, None, None, None):
+                raise VerifyException("count goes without mask, repeat and strides")
+            _check_count(count, formats)
+            return VectorForm(count, None, None, 1, ())
+        if mask_attr is None or repeat is None or strides is None:
+            raise VerifyException("give count, or mask, repeat and strides")
+        self._check_counted_only(formats)
+        _check_range("repeat", repeat, 0, REPEAT_MAX)
+        _check_strides(strides, self.POINTERS)
+        if mask is not None:
+            _check_mask(mask, formats)
+        if bits is not None:
+            _check_bits(bits, formats)
+        return VectorForm(None, mask, bits, repeat, strides)
+
+    def _check_counted_only(self, formats: tuple[str, ...]) -> None:
+        wide = [f for f in formats if FORMAT_BITS[f] == 64 or f.startswith("c")]
+        if wide and named_product(self) == "a5":
+            raise VerifyException(
+                f"{wide[0]} has the form with count only on a5, not the forms with a mask"
+            )
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise VerifyException(f"{name} is {value}, but must be in [{low}, {high}]")
+
+
+def _check_strides(strides: tuple[int, ...], roles: tuple[str, ...]) -> None:
+    names = [f"{r} block stride" for r in roles] + [f"{r} repeat stride" for r in roles]
+    if len(strides) != len(names):
+        raise VerifyException(f"strides are {len(names)}: {', '.join(names)}; not {len(strides)}")
+    for name, stride in zip(names, strides, strict=True):
+        _check_range(name, stride, 0, STRIDE_MAX)
+
+
+def _check_count(count: int, formats: tuple[str, ...]) -> None:
+    _check_range("count", count, 0, 2**32 - 1)
+    if count % 2 and (narrow := _four_bit(formats)):
+        raise VerifyException(f"count is {count}, but must be even for {narrow}")
+
+
+def _check_mask(mask: int, formats: tuple[str, ...]) -> None:
+    _check_range("mask", mask, 1, lanes_per_repeat(*formats))
+    if mask % 2 and (narrow := _four_bit(formats)):
+        raise VerifyException(f"mask is {mask}, but must be even for {narrow}")
+
+
+def _check_bits(words: tuple[int, ...], formats: tuple[str, ...]) -> None:
+    """A bitwise mask: two words for 128 lanes, one for 64, the low half of one for 32."""
+    lanes = lanes_per_repeat(*formats)
+    expected = 2 if lanes > 64 else 1
+    if len(words) != expected:
+        raise VerifyException(
+            f"a bitwise mask of {lanes} elements has {expected} words of 64 bits, not {len(words)}"
+        )
+    joined = sum((word & (2**64 - 1)) << (64 * i) for i, word in enumerate(words))
+    if joined == 0 or joined >> lanes:
+        raise VerifyException(
+            f"a bitwise mask selects 1 to {lanes} elements: mask in (0, 2^{lanes} - 1]"
+        )
+    if narrow := _four_bit(formats):
+        even = int("01" * (lanes // 2), 2)
+        if joined & even != joined >> 1 & even:
+            raise VerifyException(
+                f"both bits of a pair are equal in a bitwise mask of {narrow}: it shares a byte"
+            )
+
+
+def _four_bit(formats: tuple[str, ...]) -> str | None:
+    return next((f for f in formats if FORMAT_BITS[f] == 4), None)
+
+
+class CastOp(BufferOp):
+    """Cast (spec C1): converts the selected elements of `src` into `dst`.
+
+    `rmode` absent is the pair's natural mode. Elements outside the mask keep their bytes.
+    """
+
+    name = "pto.cast"
+    signature = Signature(("src",), ("dst",), attributes_in_ins=True)
+    POINTERS = ("dst", "src")
+
+    @property
+    def rmode(self) -> str | None:
+        """The rounding mode as written."""
+        attr = self.attributes.get("rmode")
+        if attr is not None and not isinstance(attr, RoundModeAttr):
+            raise VerifyException(f"rmode is a #pto<round_mode ..>, not {attr}")
+        return None if attr is None else attr.data
+
+    def verify_(self) -> None:
+        super().verify_()
+        dst, src = self.formats()
+        rows = _offered(self, lambda product: cast_pair(product, src, dst), f"Cast {src} to {dst}")
+        if not any(row.accepts(self.rmode) for row in rows):
+            raise VerifyException(
+                f"Cast {src} to {dst} has no mode {self.rmode}; "
+                f"it has {' '.join(dict.fromkeys(m for row in rows for m in row.modes))}"
+            )
+        self.form()
+
+
+class MulCastOp(BufferOp):
+    """MulCast (spec M1): the product in the source's type, then Cast with NONE, saturating."""
+
+    name = "pto.mulcast"
+    signature = Signature(("src0", "src1"), ("dst",), attributes_in_ins=True)
+    POINTERS = ("dst", "src0", "src1")
+
+    def verify_(self) -> None:
+        super().verify_()
+        dst, src, other = self.formats()
+        if src != other:
+            raise VerifyException(f"src0 is {src} and src1 is {other}, but must be of one type")
+        _offered(self, lambda product: mulcast_pair(product, src, dst), f"MulCast {src} to {dst}")
+        self.form()
+
+
+class DuplicateOp(BufferOp):
+    """Duplicate: writes the integer `value` into the selected elements of `dst`."""
+
+    name = "pto.duplicate"
+    signature = Signature((), ("dst",), attributes_in_ins=True)
+    POINTERS = ("dst",)
+
+    @property
+    def value(self) -> int:
+        """The number written. Raises VerifyException where it is absent."""
+        value = _integer(self, "value")
+        if value is None:
+            raise VerifyException("value is the integer to write")
+        return value
+
+    def verify_(self) -> None:
+        super().verify_()
+        (dst,) = self.formats()
+        if dst not in ("i16", "ui16", "i32", "ui32"):
+            raise VerifyException(f"duplicate writes 16-bit and 32-bit integers, not {dst}")
+        width = FORMAT_BITS[dst]
+        low, high = (
+            (0, 2**width - 1)
+            if dst.startswith("u")
+            else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
+        )
+        _check_range("value", self.value, low, high)
+        self.form()
+
+
+class AndOp(BufferOp):
+    """And: bitwise, of 16-bit integers, in the selected elements."""
+
+    name = "pto.and"
+    signature = Signature(("src0", "src1"), ("dst",), attributes_in_ins=True)
+    POINTERS = ("dst", "src0", "src1")
+
+    def verify_(self) -> None:
+        super().verify_()
+        formats = set(self.formats())
+        if formats not in ({"i16"}, {"ui16"}):
+            raise VerifyException("and takes three operands of i16 or of ui16")
+        self.form()
+
+
+# ---- Registers
+
+LETTER_OF_MODE = {
+    "RINT": "R",
+    "ROUND": "A",
+    "FLOOR": "F",
+    "CEIL": "C",
+    "TRUNC": "Z",
+    "ODD": "O",
+    "HYBRID": "H",
+}
+"""The assembler's `rnd` letters."""
+MODE_OF_LETTER = {letter: mode for mode, letter in LETTER_OF_MODE.items()}
+
+LAYOUTS = ("ZERO", "ONE", "TWO", "THREE")
+"""astype's layouts: which of the narrow lanes hold the elements (spec L3)."""
+PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}
+"""The assembler's `part` by the ratio of the widths, in the order of `LAYOUTS`."""
+
+_VREG = re.compile(r"(\d+)x(.+)")
+
+
+@lru_cache(maxsize=None)
+def vreg_type(dtype: Attribute) -> OpaqueType:
+    """`!pto.vreg<64xf32>`: the type of a register of 256 bytes of `dtype`."""
+    from pto.dialect.types import elements_per_column, opaque_type_class
+
+    name = element_format(dtype)
+    assert name is not None
+    lanes = REPEAT_BYTES * 8 // (FORMAT_BITS[name] * elements_per_column(dtype))
+    return opaque_type_class("pto.vreg")(f"{lanes}x{type_text(dtype)}")
+
+
+@lru_cache(maxsize=None)
+def mask_type(bits: int) -> OpaqueType:
+    """`!pto.mask<b32>`: the type of a predicate of lanes of this width."""
+    from pto.dialect.types import opaque_type_class
+
+    return opaque_type_class("pto.mask")(f"b{bits}")
+
+
+@lru_cache(maxsize=None)
+def vreg_format(type_: Attribute) -> str | None:
+    """Spec name of a register's element format; None where the type is no register of one."""
+    from pto.frontend.types import parse_type
+
+    if not isinstance(type_, OpaqueType) or type_.name != "pto.vreg":
+        return None
+    match = _VREG.fullmatch(type_.data)
+    return element_format(parse_type(match.group(2).strip())) if match else None
+
+
+def width_ratio(src: str, dst: str) -> int:
+    """How many times wider one side is, per instruction: packed pairs count as 4 (spec L3)."""
+    wide, narrow = sorted((FORMAT_BITS[src], FORMAT_BITS[dst]), reverse=True)
+    return wide // narrow
+
+
+@dataclass(frozen=True)
+class RegisterCast:
+    """What a `vcvt` says, as astype calls it (spec A1)."""
+
+    src: str
+    dst: str
+    layout: int
+    """Index into `LAYOUTS`."""
+    mode: str | None
+    saturation: str
+    """ON or OFF; the default is OFF."""
+
+
+class VcvtOp(OpaqueOp):
+    """astype (spec A1): `%d = pto.vcvt %s, %mask {rnd, sat, part} : vreg, mask -> vreg`.
+
+    Lanes that the predicate does not select are zero (ZEROING).
+    """
+
+    name = "pto.vcvt"
+
+    def register_cast(self) -> RegisterCast:
+        """The conversion, checked against the astype table. Raises VerifyException."""
+        if len(self.operands) != 2 or len(self.results) != 1:
+            raise VerifyException("vcvt takes a register and a predicate and yields a register")
+        src, dst = vreg_format(self.operands[0].type), vreg_format(self.results[0].type)
+        pair = None if src is None or dst is None else astype_pair(src, dst)
+        if pair is None:
+            raise VerifyException(f"astype {src} to {dst} is not offered")
+        if (merge := self._text("mode")) not in (None, "ZEROING"):
+            raise VerifyException(f"mode {merge} is not supported: only ZEROING is")
+        return RegisterCast(
+            pair.src, pair.dst, self._layout(pair), self._mode(pair), self._saturation(pair)
+        )
+
+    def _text(self, key: str) -> str | None:
+        attr = self.attributes.get(key)
+        if attr is not None and not isinstance(attr, StringAttr):
+            raise VerifyException(f"{key} is a string, not {attr}")
+        return None if attr is None else attr.data
+
+    def _layout(self, pair: Pair) -> int:
+        part = self._text("part")
+        ratio = width_ratio(pair.src, pair.dst)
+        if not pair.layouts:
+            if part is not None:
+                raise VerifyException(f"astype {pair.src} to {pair.dst} has no part: equal widths")
+            return 0
+        offered = PARTS[ratio][: len(pair.layouts)]
+        if part is not None and part not in offered:
+            raise VerifyException(
+                f"part of astype {pair.src} to {pair.dst} is one of {' '.join(offered)}, not {part}"
+            )
+        return 0 if part is None else offered.index(part)
+
+    def _mode(self, pair: Pair) -> str | None:
+        letter = self._text("rnd")
+        if letter is None:
+            return None
+        mode = MODE_OF_LETTER.get(letter)
+        if mode is None or not pair.accepts(mode):
+            letters = " ".join(LETTER_OF_MODE[m] for m in pair.modes)
+            raise VerifyException(
+                f"rnd of astype {pair.src} to {pair.dst} is one of {letters}, not {letter}"
+            )
+        return mode
+
+    def _saturation(self, pair: Pair) -> str:
+        sat = self._text("sat")
+        if sat is None:
+            return "OFF"
+        if not pair.has_saturation:
+            raise VerifyException(f"astype {pair.src} to {pair.dst} has no saturation mode")
+        if sat not in ("SAT", "NOSAT"):
+            raise VerifyException(f"sat is SAT or NOSAT, not {sat}")
+        return "ON" if sat == "SAT" else "OFF"
+
+
+BUFFER_OPS: dict[str, type[OpaqueOp]] = {
+    op.name: op for op in (CastOp, MulCastOp, DuplicateOp, AndOp)
+}
+"""The operations on the unified buffer by name."""
+REGISTER_OPS: dict[str, type[OpaqueOp]] = {VcvtOp.name: VcvtOp}
+"""The operations on registers that have checks of their own."""
+
+MACHINE_OPS: dict[str, type[OpaqueOp]] = {**BUFFER_OPS, **REGISTER_OPS}
