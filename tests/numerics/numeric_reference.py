@@ -1,17 +1,19 @@
-"""Reference conversions in exact integer arithmetic, slow and simple.
+"""Reference conversions in exact integer arithmetic, simple and slow.
 
 Written from the text of spec F, R and S; shares no code with `pto.numerics`. A real number is a
 pair (n, k) that stands for n * 2**k, or one of the strings "inf", "-inf", "nan". Every result is an
 unsigned code.
+
+`convert` answers for all variants of a conversion at once: the two neighbours of a number in the
+destination are worked out once, and every variant picks one of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 Number = tuple[int, int] | str
-
-FIVE = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC")
 
 
 class Layout(NamedTuple):
@@ -131,59 +133,100 @@ def quotient(n: int, k: int, step: int) -> tuple[int, int]:
     return whole, 0 if rest == 0 else 1 if rest < half else 2 if rest == half else 3
 
 
-def round_magnitude(whole: int, quarters: int, mode: str, negative: bool) -> int:
-    """Spec R1 to R6 on the magnitude `whole` steps and `quarters`."""
-    up = {
-        "RINT": quarters == 3 or (quarters == 2 and whole % 2 == 1),
-        "ROUND": quarters >= 2,
-        "FLOOR": quarters > 0 and negative,
-        "CEIL": quarters > 0 and not negative,
-        "TRUNC": False,
-        "ODD": quarters > 0 and whole % 2 == 0,
-    }[mode]
-    return whole + up
+class Variant(NamedTuple):
+    """One way to do a conversion."""
+
+    mode: str  #: one that rounds: RINT ROUND FLOOR CEIL TRUNC ODD HYBRID
+    saturate: bool = True
+    pytorch: bool = False  #: spec S10
+    keep_nan: bool = False  #: CTRL[50] = 1
 
 
-# ------------------------------------------------------------------------------- to floats
+class Neighbours(NamedTuple):
+    """A magnitude between two adjacent magnitudes of the destination."""
+
+    below: int
+    above: int
+    below_is_odd: bool
+    quarters: int
+
+    def pick(self, mode: str, negative: bool) -> int:
+        """Spec R1 to R6."""
+        match mode:
+            case "RINT":
+                up = self.quarters == 3 or (self.quarters == 2 and self.below_is_odd)
+            case "ROUND":
+                up = self.quarters >= 2
+            case "FLOOR":
+                up = self.quarters > 0 and negative
+            case "CEIL":
+                up = self.quarters > 0 and not negative
+            case "TRUNC":
+                up = False
+            case "ODD":
+                up = self.quarters > 0 and not self.below_is_odd
+        return self.above if up else self.below
 
 
-def to_layout(
-    name: str, negative: bool, value: Number, mode: str, saturate: bool, keep_nan: bool = False
-) -> int:
-    """Conversion to a format of LAYOUTS (spec S1 to S5, S15)."""
-    layout = LAYOUTS[name]
-    saturate = layout.specials == "none" or (saturate and name not in ("f32", "f64"))
-    sign = negative << (layout.bits - 1)
-    overflow = layout.max_code + (not saturate)
-    if value == "nan":
-        if layout.specials == "fn" and (not saturate or keep_nan):
-            return sign | 0x7F
-        if saturate and not (keep_nan and name == "f8e5m2"):
-            return 0
-        return layout.max_code + 1 + (1 << (layout.mantissa_bits - 1))
-    if isinstance(value, str):
-        return sign | overflow
-    n, k = abs(value[0]), value[1]
-    if n == 0:
-        return sign
-    exponent = max(floor_log2(n, k), 1 - layout.bias)
-    step = exponent - layout.mantissa_bits
-    steps = round_magnitude(*quotient(n, k, step), mode, negative)
+def neighbours(n: int, k: int, step: int) -> Neighbours:
+    """n * 2**k between multiples of 2**step, in units of it."""
+    whole, quarters = quotient(n, k, step)
+    return Neighbours(whole, whole + 1, whole % 2 == 1, quarters)
+
+
+# ---------------------------------------------------------------------------------- to floats
+
+
+def _layout_code(layout: Layout, steps: int, step: int) -> int:
+    """The magnitude code of steps * 2**step, as if the exponent had no upper end (spec S1)."""
     if steps >> (layout.mantissa_bits + 1):  # carried into the next binade
         steps, step = steps >> 1, step + 1
-    field = step + layout.mantissa_bits + layout.bias
-    implicit = steps >> layout.mantissa_bits
     mantissa = steps & ((1 << layout.mantissa_bits) - 1)
-    code = ((field if implicit else 0) << layout.mantissa_bits) + mantissa
-    return sign | min(code, overflow)
+    normal = steps >> layout.mantissa_bits
+    exponent = step + layout.mantissa_bits + layout.bias if normal else 0
+    return (exponent << layout.mantissa_bits) + mantissa
 
 
-def to_hif8(negative: bool, value: Number, mode: str, saturate: bool, source: str) -> int:
+def _to_layout(
+    name: str, negative: bool, value: Number, variants: Sequence[Variant]
+) -> Iterator[int]:
+    """To a format of LAYOUTS (spec S1 to S5, S15)."""
+    layout = LAYOUTS[name]
+    sign = negative << (layout.bits - 1)
+    found = None
+    if not isinstance(value, str) and value[0]:
+        n, k = abs(value[0]), value[1]
+        step = max(floor_log2(n, k), 1 - layout.bias) - layout.mantissa_bits
+        steps = neighbours(n, k, step)
+        found = steps._replace(
+            below=_layout_code(layout, steps.below, step),
+            above=_layout_code(layout, steps.above, step),
+        )
+    for variant in variants:
+        saturate = variant.saturate and name not in ("f32", "f64")  # spec S4
+        saturate = saturate or layout.specials == "none"  # spec S5
+        overflow = layout.max_code + (not saturate)
+        if value == "nan":
+            keep = variant.keep_nan and name in ("f8e4m3fn", "f8e5m2")
+            yield _nan(layout, sign) if keep or not saturate else 0
+        elif isinstance(value, str):
+            yield sign | overflow
+        else:
+            yield sign | min(found.pick(variant.mode, negative) if found else 0, overflow)
+
+
+def _nan(layout: Layout, sign: int) -> int:
+    if layout.specials == "fn":
+        return sign | 0x7F  # spec S3: the sign is kept
+    return layout.max_code + 1 + (1 << (layout.mantissa_bits - 1))  # spec S15
+
+
+def _to_hif8(negative: bool, value: Number, variant: Variant, source: str) -> int:
     """Spec F1, R8, S7."""
     if value == "nan":
-        return 0 if saturate else 0x80
+        return 0 if variant.saturate else 0x80
     sign = negative << 7
-    overflow = sign | (0x6E if saturate else 0x6F)
+    overflow = sign | (0x6E if variant.saturate else 0x6F)
     if isinstance(value, str):
         return overflow
     n, k = abs(value[0]), value[1]
@@ -196,15 +239,14 @@ def to_hif8(negative: bool, value: Number, mode: str, saturate: bool, source: st
     kept = 3 if size <= 3 else 2 if size <= 7 else 1 if size <= 15 else 0
     step = -22 if exponent == -23 else exponent - kept
     whole, quarters = quotient(n, k, step)
-    if mode == "HYBRID" and size > 3:
+    if variant.mode == "HYBRID" and size > 3:
         up = _hybrid_rounds_up(n, k, exponent, kept, source)
     else:
         up = quarters >= 2
     result = lowest_terms(whole + up, step)
     if result[0] == 0:
         return 0
-    if floor_log2(*result) > 15 or result not in HIF8_CODES:
-        assert floor_log2(*result) >= 15
+    if floor_log2(*result) > 15 or result == (3, 14):  # 1.5 * 2**15 has the code of inf
         return overflow
     return sign | HIF8_CODES[result]
 
@@ -222,7 +264,7 @@ def _hybrid_rounds_up(n: int, k: int, exponent: int, kept: int, source: str) -> 
     return int(bits[kept : kept + digits], 2) >= threshold
 
 
-def to_f8e8m0(value: Number) -> int:
+def _to_f8e8m0(value: Number) -> int:
     """Spec S6."""
     if value == "nan":
         return 0xFF
@@ -232,72 +274,66 @@ def to_f8e8m0(value: Number) -> int:
     return min(max(floor_log2(n, k) + 127, 0), 0xFE) if n else 0
 
 
-# ------------------------------------------------------------------------------- to integers
+# -------------------------------------------------------------------------------- to integers
 
 
-def float_to_integer(
-    name: str, value: Number, mode: str, saturate: bool, pytorch: bool = False
-) -> int:
-    """Spec S8 to S10."""
+def _limits(name: str) -> tuple[int, int]:
     bits, signed = INTEGERS[name]
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    if pytorch and not saturate:
-        return float_to_integer("i32", value, mode, True) & ((1 << bits) - 1)
-    if value == "nan":
-        return 0
-    if isinstance(value, str):
-        result = low if value == "-inf" else high
-    else:
-        negative = value[0] < 0
-        magnitude = round_magnitude(*quotient(abs(value[0]), value[1], 0), mode, negative)
-        result = -magnitude if negative else magnitude
-        if saturate:
-            result = min(max(result, low), high)
-    return result & ((1 << bits) - 1)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def integer_to_integer(src: str, dst: str, value: int, saturate: bool) -> int:
+def _float_to_integer(name: str, value: Number, variants: Sequence[Variant]) -> Iterator[int]:
+    """Spec S8 to S10."""
+    everything = (1 << INTEGERS[name][0]) - 1
+    negative = value == "-inf" or (not isinstance(value, str) and value[0] < 0)
+    found = None if isinstance(value, str) else neighbours(abs(value[0]), value[1], 0)
+    for variant in variants:
+        pytorch = variant.pytorch and not variant.saturate
+        low, high = _limits("i32" if pytorch else name)
+        if value == "nan":
+            result = 0
+        elif found is None:
+            result = low if negative else high
+        else:
+            result = found.pick(variant.mode, negative) * (-1 if negative else 1)
+            if variant.saturate or pytorch:
+                result = min(max(result, low), high)
+        yield result & everything
+
+
+def _integer_to_integer(src: str, dst: str, value: int, saturate: bool) -> int:
     """Spec S11, S12."""
-    bits, signed = INTEGERS[dst]
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
-    if saturate or bits > INTEGERS[src][0]:
+    low, high = _limits(dst)
+    if saturate or INTEGERS[dst][0] > INTEGERS[src][0]:
         value = min(max(value, low), high)
-    return value & ((1 << bits) - 1)
+    return value & ((1 << INTEGERS[dst][0]) - 1)
 
 
-def convert(
-    src: str,
-    dst: str,
-    code: int,
-    mode: str,
-    saturate: bool,
-    *,
-    pytorch: bool = False,
-    keep_nan: bool = False,
-) -> int:
-    """The code of `dst` for one code of `src`; `mode` is one that rounds, `saturate` is ON."""
+def _integral(value: Number, mode: str) -> Number:
+    """Spec R11."""
+    if isinstance(value, str):
+        return value
+    whole = neighbours(abs(value[0]), value[1], 0).pick(mode, value[0] < 0)
+    return (-whole if value[0] < 0 else whole, 0)
+
+
+def convert(src: str, dst: str, code: int, variants: Sequence[Variant]) -> list[int]:
+    """The code of `dst` for one code of `src`, under each variant."""
     negative, value = decode(src, code)
     if src in INTEGERS and dst in INTEGERS:
-        return integer_to_integer(src, dst, value[0], saturate)
+        return [_integer_to_integer(src, dst, value[0], v.saturate) for v in variants]
     if dst in INTEGERS:
-        return float_to_integer(dst, value, mode, saturate, pytorch)
+        return list(_float_to_integer(dst, value, variants))
     if src in INTEGERS:  # spec S13
-        saturate = True
-        mode = "RINT" if (src, dst) == ("i32", "f16") else mode
+        mode = "RINT" if (src, dst) == ("i32", "f16") else None
+        variants = [Variant(mode or v.mode) for v in variants]
+    if (src, dst) == ("f8e8m0", "bf16"):
+        variants = [v._replace(saturate=False) for v in variants]  # spec S6
     if dst == "f8e8m0":
-        return to_f8e8m0(value)
+        return [_to_f8e8m0(value)] * len(variants)
     if dst == "hif8":
-        return to_hif8(negative, value, mode, saturate, src)
+        return [_to_hif8(negative, value, v, src) for v in variants]
     if src == dst:
-        return _integral(dst, negative, value, mode)
-    if src == "f8e8m0" and dst == "bf16":
-        saturate = False  # spec S6
-    return to_layout(dst, negative, value, mode, saturate, keep_nan)
-
-
-def _integral(name: str, negative: bool, value: Number, mode: str) -> int:
-    """Spec R11."""
-    if not isinstance(value, str):
-        whole = round_magnitude(*quotient(abs(value[0]), value[1], 0), mode, negative)
-        value = (-whole if negative else whole, 0)
-    return to_layout(name, negative, value, mode, False)
+        rounded = (_integral(value, v.mode) for v in variants)
+        return [next(_to_layout(dst, negative, r, [Variant("RINT")])) for r in rounded]
+    return list(_to_layout(dst, negative, value, variants))
