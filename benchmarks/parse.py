@@ -9,7 +9,6 @@ ratios are of figures measured in turn in one process.
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
@@ -69,7 +68,7 @@ def growth() -> None:
     """Seconds per MB as the text grows, and the peak memory of each size's own process."""
     for size in (10_000, 100_000, 1_000_000, 10_000_000):
         code = (
-            "import sys, time, resource\n"
+            "import resource, sys, time\n"
             f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
             "import pto\nfrom kernels import kernel_text\n"
             f"text = kernel_text({size})\npto.parse(kernel_text(1000))\n"

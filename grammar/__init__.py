@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.util import source_hash
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ class Tables:
     """The text of every terminal that has just one."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> Tables:
     """The tables of `name.lark` (`pto` or `types`).
 
@@ -127,7 +127,7 @@ def _build(text: str) -> Tables:
 
     starts = ["file", "operation"] if "\nfile:" in text else ["type", "attribute"]
     lark = Lark(text, parser="lalr", lexer="basic", start=starts, maybe_placeholders=True)
-    table = lark.parser.parser._parse_table  # type: ignore[attr-defined]
+    table = lark.parser.parser._parse_table
     numbers = {state: index for index, state in enumerate(table.states)}
     rule_numbers = {rule: index for index, rule in enumerate(lark.rules)}
     rules = [_rule(rule) for rule in lark.rules]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _dialect() -> Dialect:
-    from pto.dialect import PTO
+    from pto.dialect.dialect import PTO
 
     return PTO
 

@@ -143,6 +143,8 @@ _SPACED_KINDS = (
     "vec_store_mode",
     "wait_cmp",
 )
+ENUM_KINDS = ("round_mode", "saturation_mode", *_PRETTY_KINDS, *_SPACED_KINDS)
+"""Every kind that the public sources use."""
 OPAQUE_ATTR_NAMES = ("acc_push_epilogue", "vmi.layout")
 
 
@@ -167,7 +169,6 @@ def opaque_attr_class(name: str) -> type[OpaqueAttr]:
 def all_attributes() -> list[type[Attribute]]:
     """The classes of every attribute that the public sources use."""
     return [
-        *(enum_class(kind) for kind in ("round_mode", "saturation_mode")),
-        *(enum_class(kind) for kind in _PRETTY_KINDS + _SPACED_KINDS),
+        *(enum_class(kind) for kind in ENUM_KINDS),
         *(opaque_attr_class(f"pto.{name}") for name in OPAQUE_ATTR_NAMES),
     ]

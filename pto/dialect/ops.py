@@ -20,7 +20,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar, Self
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, StringAttr, i32
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    i32,
+)
 from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -51,7 +58,7 @@ SEGMENTS = "operandSegmentSizes"
 
 
 @cache
-def segments(*sizes: int) -> DenseArrayBase[Attribute]:
+def segments(*sizes: int) -> DenseArrayBase[IntegerType]:
     """The `operandSegmentSizes` property for these counts."""
     return DenseArrayBase.from_list(i32, sizes)
 
@@ -529,12 +536,20 @@ REGULAR_OPS: dict[str, Signature] = {
 }
 
 
+# Those with classes in `machine_ops`, which is imported when one of them is met.
+_MACHINE_OPS = frozenset(("pto.and", "pto.cast", "pto.duplicate", "pto.mulcast", "pto.vcvt"))
+
+
 @cache
 def opaque_op_class(name: str, generic: bool = False) -> type[OpaqueOp]:
     """The class of the operation `name` that has no class of its own.
 
     `generic` gives the class of those that were in generic form and print so.
     """
+    if not generic and name in _MACHINE_OPS:
+        from pto.dialect.machine_ops import MACHINE_OPS
+
+        return MACHINE_OPS[name]
     if not generic and (signature := REGULAR_OPS.get(name)) is not None:
         return type("RegularOp", (RegularOp,), {"name": name, "signature": signature})
     fields = {"name": name, "print": Operation.print} if generic else {"name": name}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from xdsl.dialects.builtin import (
     BFloat16Type,
@@ -365,7 +365,7 @@ ELEMENT_TYPES: tuple[type[ElementType], ...] = (
     HiF8x2Type,
 )
 
-ALL_TYPES: tuple[type[PtoType[object]], ...] = (
+ALL_TYPES: tuple[type[PtoType[Any]], ...] = (
     TileBufType,
     TileType,
     MultiTileBufType,

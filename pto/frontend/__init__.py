@@ -62,7 +62,7 @@ def decode_text(data: bytes, filename: str) -> str:
 
 
 def _parse(source: Source) -> ModuleOp:
-    from pto.frontend.builder import Builder
+    from pto.frontend.actions import Builder
     from pto.frontend.lalr import Parser, Problem, tokenize
 
     # Nothing that parsing builds becomes garbage before it ends, so the collector, which looks at

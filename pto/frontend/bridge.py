@@ -10,7 +10,7 @@ from xdsl.parser import Parser as XdslParser
 from xdsl.parser import UnresolvedOperand
 from xdsl.utils.lexer import Span
 
-from pto.frontend.builder import Builder
+from pto.frontend.actions import Builder
 from pto.frontend.lalr import CUT, Parser, Problem, Tokens, tokenize
 from pto.frontend.source import Source
 

@@ -39,6 +39,10 @@ _DESCRIPTIONS = {
 # Terminals that are never worth naming as an alternative: they may stand almost anywhere.
 _UNNAMED = {"LOCATION", "TYPE_ALIAS", "ATTRIBUTE_ALIAS", "EMPTY_BRACES", "RESULTS"}
 _STATEMENTS = "a statement"
+# Where these may stand, almost anything may: only the closing bracket is worth naming.
+_FREE_CLAUSES = {"STAR", "QMARK"}
+_CLOSING = {"RPAR", "RSQB", "RBRACE", "MORETHAN"}
+_MAX_DEPTH = 600
 _MAX_ALTERNATIVES = 7
 
 
@@ -108,6 +112,14 @@ def _first_bad_character(pattern: re.Pattern[str], text: str, start: int) -> int
     blank = re.compile(pattern.pattern[: pattern.pattern.index("*+") + 2])
     match = blank.match(text, start)
     return match.end() if match else start
+
+
+def _touches(tokens: Tokens, number: int) -> bool:
+    """Whether a type or attribute ends right before the token."""
+    if number == 0 or tokens.kinds[number - 1] not in ("TYPE", "ATTRIBUTE", "DIALECT_TYPE"):
+        return False
+    before = number - 1
+    return tokens.starts[before] + len(tokens.texts[before]) == tokens.starts[number]
 
 
 Reduction = tuple[int, str, Callable[..., Any] | None, int, Callable[[list[Any]], Any] | None]
@@ -196,6 +208,8 @@ class Parser:
                 path.append(state)
                 values.append(number)
                 number += 1
+                if not number & 0x3F and len(path) > _MAX_DEPTH:
+                    raise Problem(number - 1, "nested too deeply")
                 continue
             size, origin, action, count, picker = reductions[-1 - code]
             if size:
@@ -223,6 +237,10 @@ class Parser:
 
     def _unexpected(self, tokens: Tokens, number: int, state: dict[str, int]) -> str:
         found = tokens.texts[number]
+        if found == "<" and _touches(tokens, number):
+            return "angle brackets that do not match, or nest more than four deep"
+        if found == '"':
+            return "a string without its closing quote"
         expected = self._expected(state)
         if not found:
             return f"expected {expected}, but the text ends here"
@@ -231,12 +249,15 @@ class Parser:
 
     def _expected(self, state: dict[str, int]) -> str:
         names = {kind for kind in state if kind.isupper() or kind == END} - _UNNAMED
-        if "GENERIC_NAME" in names and "OPERATION" in names:
+        if names >= _FREE_CLAUSES:
+            closing = sorted(self._describe(name) for name in names & _CLOSING)
+            alternatives = [*closing, "a value, type or attribute"]
+        elif "GENERIC_NAME" in names and "OPERATION" in names:
             statement_starts = {
                 kind
                 for kind in names
                 if "." in self.tables.spellings.get(kind, "")
-                or kind in ("OPERATION", "GENERIC_NAME", "MODULE", "RETURN", "TCVT")
+                or kind in ("OPERATION", "GENERIC_NAME", "MODULE", "RETURN", "TCVT", "CALL")
                 or kind.startswith("ARITH_")
             }
             names -= statement_starts

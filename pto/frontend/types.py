@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from xdsl.utils.exceptions import ParseError as XdslParseError
 
 from pto.dialect.attributes import (
     BLAYOUTS,
+    ENUM_KINDS,
     ENUM_VALUES,
     FRACTALS,
     LOCS,
@@ -27,6 +28,7 @@ from pto.dialect.attributes import (
     opaque_attr_class,
 )
 from pto.dialect.types import (
+    ALL_TYPES,
     ELEMENT_TYPES,
     MultiTileBuf,
     MultiTileBufType,
@@ -78,6 +80,7 @@ _SIGNEDNESS = {
     "ui": Signedness.UNSIGNED,
 }
 _ELEMENT_TYPES: dict[str, Attribute] = {cls.name: cls() for cls in ELEMENT_TYPES}
+_MAX_DIGITS = 40
 _MAX_INTEGER_WIDTH = (1 << 24) - 1
 
 
@@ -98,11 +101,26 @@ def scalar_type(name: str) -> Attribute | None:
     return made
 
 
+def checked_integer(text: str, token: int) -> int:
+    """The integer that a token spells. Raises Problem for one that no format holds."""
+    if len(text) > _MAX_DIGITS:
+        raise Problem(token, f"the number {text[:20]}... is too large")
+    return int(text, 0) if "x" in text else int(text)
+
+
+def close_match(word: str, known: Iterable[str], cutoff: float = 0.85) -> str | None:
+    """The known word that is nearest, if one is near."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, list(known), n=1, cutoff=cutoff)
+    return close[0] if close else None
+
+
 def nearest(word: str, known: Any) -> str:
     """`; did you mean 'x'?` where a known word is near, else the known words."""
     names = [str(name) for name in known]
-    if close := get_close_matches(word, names, n=1, cutoff=0.6):
-        return f"; did you mean '{close[0]}'?"
+    if close := close_match(word, names, 0.6):
+        return f"; did you mean '{close}'?"
     return f"; known are {', '.join(names)}"
 
 
@@ -123,6 +141,7 @@ class _Shape:
     dtype: Attribute | None = None
 
 
+_TYPE_NAMES = [cls.name.removeprefix("pto.") for cls in ALL_TYPES]
 _TILE_KEYS = (
     "loc", "dtype", "rows", "cols", "v_row", "v_col", "valid",
     "blayout", "slayout", "fractal", "pad", "compact",
@@ -162,6 +181,9 @@ class _TypeActions:
     def _text(self, token: int) -> str:
         return self.tokens.texts[token]
 
+    def _integer(self, token: int) -> int:
+        return checked_integer(self._text(token), token)
+
     # ---- Words and scalars
 
     def word(self, token: int) -> tuple[int, str]:
@@ -174,6 +196,7 @@ class _TypeActions:
         if text in _ELEMENT_TYPES:
             return _ELEMENT_TYPES[text.removeprefix("!")]
         if text.startswith("!pto."):
+            self._check_known(token, text.removeprefix("!pto.").partition("<")[0])
             name, _, body = text.removeprefix("!").partition("<")
             if (element := _ELEMENT_TYPES.get(name)) is not None and not body:
                 return element
@@ -181,6 +204,11 @@ class _TypeActions:
         if text.startswith("!") and "." not in text.partition("<")[0]:
             raise Problem(token, f"undefined type alias '{text}'")
         return _xdsl_type(text, token)
+
+    def _check_known(self, token: int, name: str) -> None:
+        """A type that is close to a known one and is not known is a misspelling."""
+        if name not in _TYPE_NAMES and (close := close_match(name, _TYPE_NAMES)):
+            raise Problem(token, f"unknown type '!pto.{name}'; did you mean '!pto.{close}'?")
 
     def _type(self, value: Any, token: int | None = None) -> Attribute:
         """A type; a word that stands for one is looked up."""
@@ -206,7 +234,7 @@ class _TypeActions:
         if token is None:
             return ()
         words = self._text(token).rstrip().removesuffix("x").split("x")
-        return tuple(None if "?" in word else int(word) for word in words)
+        return tuple(None if "?" in word else checked_integer(word, token) for word in words)
 
     # ---- Tiles
 
@@ -224,19 +252,19 @@ class _TypeActions:
         return _Field(token, None, value)
 
     def integer_field(self, token: int) -> _Field:
-        return _Field(token, None, int(self._text(token)))
+        return _Field(token, None, self._integer(token))
 
     def type_value(self, value: Any) -> Any:
         return value
 
     def integer_value(self, token: int) -> int:
-        return int(self._text(token))
+        return self._integer(token)
 
     def dynamic_value(self) -> None:
         return None
 
     def shape_value(self, shape: int, last: int) -> _Shape:
-        return _Shape((*self._extents(shape), int(self._text(last))))
+        return _Shape((*self._extents(shape), self._integer(last)))
 
     def dynamic_shape_value(self, shape: int) -> _Shape:
         return _Shape((*self._extents(shape), None))
@@ -344,6 +372,8 @@ class _TypeActions:
     def enumeration(self, kind: int, value: int) -> Attribute:
         name = self._text(kind).removeprefix("#pto.")
         word = normalise_enum_value(name, self._text(value))
+        if name not in ENUM_KINDS and (close := close_match(name, ENUM_KINDS)):
+            raise Problem(kind, f"unknown attribute '#pto<{name} ..>'; did you mean '{close}'?")
         known = ENUM_VALUES.get(name)
         if known is not None and word not in known:
             raise Problem(value, f"unknown {name} '{self._text(value)}'{nearest(word, known)}")
@@ -476,7 +506,7 @@ def take_bracketed_text(parser: AttrParser) -> str:
             if depth == 0:
                 parser._resume_from(index + 1)
                 return " ".join(content[start + 1 : index].split())
-    parser.raise_error("unbalanced angle brackets")
+    return parser.raise_error("unbalanced angle brackets")
 
 
 def parse_rest_of_type(name: str, parser: AttrParser) -> Any:
