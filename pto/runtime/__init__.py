@@ -1,1 +1,6 @@
-"""Tiles and memory as numpy arrays, and the interpreter."""
+"""Execution: tiles and memory as numpy arrays, kernels as closures over them."""
+
+from pto.runtime.api import run
+from pto.runtime.errors import ExecutionError
+
+__all__ = ["ExecutionError", "run"]

@@ -1,0 +1,123 @@
+"""`pto.tcvt`: the conversions of `pto.numerics`, on tiles (spec R, S)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from pto.dialect.ops import TCvtOp
+from pto.numerics import convert_bits
+from pto.runtime.compiler import Compiler, Frame, Options, Step, emits
+from pto.runtime.elements import Element, pack, unpack
+from pto.runtime.errors import Fault
+from pto.runtime.operands import operands_of
+from pto.runtime.structure import tile_layout
+from pto.runtime.tile import Tile
+from pto.targets import Pair, lookup, tcvt_table
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How a conversion rounds and saturates on its target."""
+
+    mode: str | None
+    saturation: str | None
+    pytorch_path: bool
+
+
+def rounding_of(op: TCvtOp, pair: Pair, options: Options) -> Rounding:
+    """The mode and saturation that the operation has, or what their absence means (spec R9, S14).
+
+    Raises Fault for a mode that the pair lacks.
+    """
+    mode = None if op.rmode is None else op.rmode.data
+    if not pair.accepts(mode):
+        raise Fault(
+            f"{pair.src} to {pair.dst} has no mode {mode} on {options.arch} [round-mode]",
+            f"the pair's modes: {', '.join(pair.modes)}",
+        )
+    saturation = None if op.satmode is None else op.satmode.data
+    if saturation is None:
+        saturation = (
+            pair.default_saturation
+            if options.default_sat == "target"
+            else options.default_sat.upper()
+        )
+    off = saturation == "OFF"
+    return Rounding(
+        mode=mode if pair.rounds else None,
+        saturation=saturation,
+        pytorch_path=off and pair.pytorch_pair and (options.arch == "a5" or op.tmp is not None),
+    )
+
+
+def pair_of(source: Element, target: Element, arch: str) -> Pair:
+    """The pair on the target. Raises Fault where it is illegal, with what would be legal."""
+    src, dst = source.format.name, target.format.name
+    if (pair := lookup(arch, src, dst)) is not None:
+        return pair
+    table = tcvt_table(arch)
+    offered = [row.dst for row in table.rows if row.src == src] if table is not None else []
+    raise Fault(
+        f"{arch} has no conversion from {src} to {dst} [type-pair]",
+        f"{src} converts to: {', '.join(offered) or 'nothing'}",
+    )
+
+
+@emits("pto.tcvt")
+def _tcvt(op: Operation, compiler: Compiler) -> Step:
+    assert isinstance(op, TCvtOp)
+    operands = operands_of(op)
+    src, dst = compiler.slot(op.src), operands.target(compiler)
+    source, target = tile_layout(op.src).element, tile_layout(operands.outs[0]).element
+    pair = pair_of(source, target, compiler.options.arch)
+    convert = converter(source, target, rounding_of(op, pair, compiler.options))
+
+    def step(frame: Frame) -> None:
+        tile, result = frame[src], dst(frame)
+        check_logical_extents(tile, result)
+        convert(tile.read(), result.write())
+
+    return step
+
+
+def check_logical_extents(source: Tile, target: Tile) -> None:
+    """Raises Fault unless both valid regions have the same elements (spec V, F2)."""
+    if source.logical != target.logical:
+        (a, b), (c, d) = source.logical, target.logical
+        raise Fault(f"valid regions differ: source {a}x{b}, destination {c}x{d} [valid-region]")
+
+
+def converter(
+    source: Element, target: Element, rounding: Rounding
+) -> Callable[[Array, Array], None]:
+    """Converts stored items of one tile into those of another, in place of what they held."""
+    src, dst = source.format, target.format
+    mode, saturation, pytorch = rounding.mode, rounding.saturation, rounding.pytorch_path
+    source_bits, target_bits = source.bits, target.bits
+    if source.per_byte == 1 and target.per_byte == 1:
+
+        def convert(data: Array, result: Array) -> None:
+            convert_bits(
+                data.view(source_bits),
+                src,
+                dst,
+                mode,
+                saturation,
+                pytorch_path=pytorch,
+                out=result.view(target_bits),
+            )
+
+        return convert
+
+    def convert_packed(data: Array, result: Array) -> None:
+        codes = convert_bits(unpack(data, source), src, dst, mode, saturation, pytorch_path=pytorch)
+        result[...] = pack(codes, target)
+
+    return convert_packed

@@ -1,0 +1,391 @@
+"""Scalar arithmetic: the arith dialect on Python integers and numpy floats.
+
+An integer value is kept in the canonical range of its type: signed for signless and index types
+(64 bits), 0 or 1 for i1, non-negative for `ui`. A float value is a numpy scalar of its type, so
+that every operation rounds to that type.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import (
+    DenseIntOrFPElementsAttr,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Operation
+
+from pto.dialect.types import type_text
+from pto.runtime.compiler import Compiler, Frame, Step, emits
+from pto.runtime.elements import element_of
+from pto.runtime.errors import Fault
+
+INDEX_BITS = 64
+
+
+def integer_range(type_: Attribute) -> tuple[int, int]:
+    """Smallest and largest canonical value of an integer type."""
+    if isinstance(type_, IndexType):
+        return -(1 << (INDEX_BITS - 1)), (1 << (INDEX_BITS - 1)) - 1
+    assert isinstance(type_, IntegerType)
+    width = type_.width.data
+    if width == 1 or type_.signedness.data is Signedness.UNSIGNED:
+        return 0, (1 << width) - 1
+    return -(1 << (width - 1)), (1 << (width - 1)) - 1
+
+
+def is_integer(type_: Attribute) -> bool:
+    """Whether values of the type are integers."""
+    return isinstance(type_, IndexType | IntegerType)
+
+
+def wrapper(type_: Attribute) -> Callable[[int], int]:
+    """Brings an integer into the canonical range of a type, modulo its width."""
+    low, high = integer_range(type_)
+    modulus = high - low + 1
+
+    def wrap(value: int) -> int:
+        return value if low <= value <= high else (value - low) % modulus + low
+
+    return wrap
+
+
+def unsigned(type_: Attribute) -> Callable[[int], int]:
+    """The value of an integer's bits read as unsigned."""
+    low, high = integer_range(type_)
+    modulus = high - low + 1
+    return lambda value: value % modulus
+
+
+def float_type(type_: Attribute) -> type[Any]:
+    """The numpy scalar type of a float type. Raises Fault for another."""
+    element = element_of(type_)
+    if not element.is_float or element.storage.kind == "u":
+        raise Fault(f"scalars of {type_text(type_)} are not executed here")
+    scalar: type[Any] = element.storage.type
+    return scalar
+
+
+def scalar(value: object, type_: Attribute) -> Any:
+    """A Python or numpy number as a value of the type. Raises Fault where it does not fit."""
+    if is_integer(type_):
+        if isinstance(value, float) and not value.is_integer():
+            raise Fault(f"{value} is no {type_text(type_)}")
+        low, high = integer_range(type_)
+        number = int(value)  # type: ignore[call-overload]
+        if not (low <= number <= high or 0 <= number <= high - low):
+            raise Fault(f"{number} does not fit {type_text(type_)}")
+        return wrapper(type_)(number)
+    return float_type(type_)(value)
+
+
+@emits("arith.constant")
+def _constant(op: Operation, compiler: Compiler) -> None:
+    assert isinstance(op, arith.ConstantOp)
+    value, type_ = op.value, op.result.type
+    if isinstance(value, IntegerAttr):
+        compiler.constant(op.result, wrapper(type_)(value.value.data))
+    elif isinstance(value, FloatAttr):
+        compiler.constant(op.result, float_type(type_)(value.value.data))
+    elif isinstance(value, DenseIntOrFPElementsAttr):
+        compiler.constant(op.result, np.array(value.get_values()))
+    else:
+        raise Fault(f"constants like {value} are not executed here")
+
+
+# Integers ----------------------------------------------------------------------------------------
+
+
+def _divide(truncating: bool) -> Callable[[int, int], int]:
+    def divide(a: int, b: int) -> int:
+        if b == 0:
+            raise Fault("division by zero")
+        if truncating and (a < 0) != (b < 0):
+            return -(abs(a) // abs(b))
+        return a // b
+
+    return divide
+
+
+def _remainder(a: int, b: int) -> int:
+    if b == 0:
+        raise Fault("division by zero")
+    return abs(a) % abs(b) * (-1 if a < 0 else 1)
+
+
+def _ceil_divide(a: int, b: int) -> int:
+    if b == 0:
+        raise Fault("division by zero")
+    return -(-a // b)
+
+
+def _shift_left(a: int, b: int) -> int:
+    return a << min(b, INDEX_BITS) if b >= 0 else 0
+
+
+def _shift_right(a: int, b: int) -> int:
+    return a >> b if b >= 0 else 0
+
+
+_SIGNED: dict[str, Callable[[int, int], int]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+    "shli": _shift_left,
+    "shrsi": _shift_right,
+    "divsi": _divide(truncating=True),
+    "floordivsi": _divide(truncating=False),
+    "ceildivsi": _ceil_divide,
+    "remsi": _remainder,
+    "maxsi": max,
+    "minsi": min,
+}
+_UNSIGNED: dict[str, Callable[[int, int], int]] = {
+    "divui": _divide(truncating=False),
+    "ceildivui": _ceil_divide,
+    "remui": _remainder,
+    "shrui": _shift_right,
+    "maxui": max,
+    "minui": min,
+}
+
+
+@emits(*(f"arith.{name}" for name in _SIGNED))
+def _signed(op: Operation, compiler: Compiler) -> Step:
+    compute = _SIGNED[op.name.removeprefix("arith.")]
+    a, b = compiler.slots(op.operands)
+    result, type_ = compiler.slot(op.results[0]), op.results[0].type
+    if not is_integer(type_):
+        raise Fault(f"on {type_text(type_)} it is not executed here")
+    low, high = integer_range(type_)
+    modulus = high - low + 1
+
+    def step(frame: Frame) -> None:
+        value = compute(frame[a], frame[b])
+        frame[result] = value if low <= value <= high else (value - low) % modulus + low
+
+    return step
+
+
+@emits(*(f"arith.{name}" for name in _UNSIGNED))
+def _unsigned(op: Operation, compiler: Compiler) -> Step:
+    compute = _UNSIGNED[op.name.removeprefix("arith.")]
+    a, b = compiler.slots(op.operands)
+    result, type_ = compiler.slot(op.results[0]), op.results[0].type
+    bits, wrap = unsigned(type_), wrapper(type_)
+
+    def step(frame: Frame) -> None:
+        frame[result] = wrap(compute(bits(frame[a]), bits(frame[b])))
+
+    return step
+
+
+_ORDER: tuple[Callable[[Any, Any], bool], ...] = (
+    operator.eq,
+    operator.ne,
+    operator.lt,
+    operator.le,
+    operator.gt,
+    operator.ge,
+)
+
+
+@emits("arith.cmpi")
+def _cmpi(op: Operation, compiler: Compiler) -> Step:
+    assert isinstance(op, arith.CmpiOp)
+    predicate = op.predicate.value.data
+    a, b = compiler.slots((op.lhs, op.rhs))
+    result = compiler.slot(op.result)
+    if predicate < len(_ORDER):  # eq, ne and the signed comparisons
+        compare = _ORDER[predicate]
+
+        def step(frame: Frame) -> None:
+            frame[result] = int(compare(frame[a], frame[b]))
+
+        return step
+    compare_bits, bits = _ORDER[predicate - 4], unsigned(op.lhs.type)
+
+    def step_unsigned(frame: Frame) -> None:
+        frame[result] = int(compare_bits(bits(frame[a]), bits(frame[b])))
+
+    return step_unsigned
+
+
+@emits("arith.select")
+def _select(op: Operation, compiler: Compiler) -> Step:
+    condition, a, b = compiler.slots(op.operands)
+    result = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        frame[result] = frame[a] if frame[condition] else frame[b]
+
+    return step
+
+
+# Floats ------------------------------------------------------------------------------------------
+
+
+def _nan_propagating(pick: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: a if a != a else b if b != b else pick(a, b)
+
+
+def _nan_ignoring(pick: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: b if a != a else a if b != b else pick(a, b)
+
+
+_FLOAT: dict[str, Callable[[Any, Any], Any]] = {
+    "addf": operator.add,
+    "subf": operator.sub,
+    "mulf": operator.mul,
+    "divf": operator.truediv,
+    "remf": np.fmod,
+    "maximumf": _nan_propagating(max),
+    "minimumf": _nan_propagating(min),
+    "maxnumf": _nan_ignoring(max),
+    "minnumf": _nan_ignoring(min),
+}
+
+
+@emits(*(f"arith.{name}" for name in _FLOAT))
+def _binary_float(op: Operation, compiler: Compiler) -> Step:
+    compute = _FLOAT[op.name.removeprefix("arith.")]
+    a, b = compiler.slots(op.operands)
+    result, make = compiler.slot(op.results[0]), float_type(op.results[0].type)
+
+    def step(frame: Frame) -> None:
+        frame[result] = make(compute(frame[a], frame[b]))
+
+    return step
+
+
+@emits("arith.negf")
+def _negf(op: Operation, compiler: Compiler) -> Step:
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        frame[result] = -frame[a]
+
+    return step
+
+
+# Result of each predicate when equal, greater, less and unordered, in MLIR's order of them.
+_CMPF_TABLE = tuple(
+    tuple(map(int, row))
+    for row in (
+        *("0000", "1000", "0100", "1100", "0010", "1010", "0110", "1110"),  # false, oeq .. ord
+        *("1001", "0101", "1101", "0011", "1011", "0111", "0001", "1111"),  # ueq .. uno, true
+    )
+)
+
+
+@emits("arith.cmpf")
+def _cmpf(op: Operation, compiler: Compiler) -> Step:
+    assert isinstance(op, arith.CmpfOp)
+    equal, greater, less, unordered = _CMPF_TABLE[op.predicate.value.data]
+    a, b = compiler.slots((op.lhs, op.rhs))
+    result = compiler.slot(op.result)
+
+    def step(frame: Frame) -> None:
+        x, y = frame[a], frame[b]
+        frame[result] = equal if x == y else greater if x > y else less if x < y else unordered
+
+    return step
+
+
+# Casts -------------------------------------------------------------------------------------------
+
+
+def _from_bits(op: Operation) -> Callable[[int], int]:
+    return unsigned(op.operands[0].type)
+
+
+_INTEGER_CASTS: dict[str, Callable[[Operation], Callable[[int], int] | None]] = {
+    "index_cast": lambda op: None,
+    "trunci": lambda op: None,
+    "extsi": lambda op: operator.neg if op.operands[0].type == IntegerType(1) else None,
+    "index_castui": _from_bits,
+    "extui": _from_bits,
+}
+
+
+@emits(*(f"arith.{name}" for name in _INTEGER_CASTS))
+def _integer_cast(op: Operation, compiler: Compiler) -> Step:
+    read = _INTEGER_CASTS[op.name.removeprefix("arith.")](op)
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    wrap = wrapper(op.results[0].type)
+
+    def step(frame: Frame) -> None:
+        value = frame[a]
+        frame[result] = wrap(value if read is None else read(value))
+
+    return step
+
+
+@emits("arith.sitofp", "arith.uitofp")
+def _to_float(op: Operation, compiler: Compiler) -> Step:
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    make = float_type(op.results[0].type)
+    read = _from_bits(op) if op.name == "arith.uitofp" else int
+
+    def step(frame: Frame) -> None:
+        value = read(frame[a])
+        # An integer of more than 53 bits would be rounded twice on its way through a double.
+        exact = np.int64(value) if value < 1 << 63 else np.uint64(value)
+        frame[result] = make(exact) if abs(value) < 1 << 53 else make(np.float32(exact))
+
+    return step
+
+
+@emits("arith.fptosi", "arith.fptoui")
+def _to_integer(op: Operation, compiler: Compiler) -> Step:
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    type_ = op.results[0].type
+    low, high = integer_range(type_)
+    if op.name == "arith.fptoui":
+        low, high = 0, high - low
+    wrap = wrapper(type_)
+
+    def step(frame: Frame) -> None:
+        value = float(frame[a])
+        if not low - 1 < value < high + 1:  # also false for NaN
+            raise Fault(f"{value} does not fit {type_text(type_)}")
+        frame[result] = wrap(int(value))
+
+    return step
+
+
+@emits("arith.extf", "arith.truncf")
+def _float_cast(op: Operation, compiler: Compiler) -> Step:
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    make = float_type(op.results[0].type)
+
+    def step(frame: Frame) -> None:
+        frame[result] = make(frame[a])
+
+    return step
+
+
+@emits("arith.bitcast")
+def _bitcast(op: Operation, compiler: Compiler) -> Step:
+    a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
+    source, target = element_of(op.operands[0].type), element_of(op.results[0].type)
+    if source.size != target.size:
+        raise Fault("the types differ in width")
+    is_float, wrap = target.is_float, None if target.is_float else wrapper(op.results[0].type)
+
+    def step(frame: Frame) -> None:
+        value = np.array([frame[a]], source.storage).view(target.storage)[0]
+        frame[result] = value if is_float or wrap is None else wrap(int(value))
+
+    return step

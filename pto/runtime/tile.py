@@ -1,0 +1,213 @@
+"""Tiles: typed, strided views on a local memory, with a valid region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pto.dialect.types import Tile as TileDescription
+from pto.dialect.types import TileBufType, TileType
+from pto.runtime.elements import Element, element_of
+from pto.runtime.errors import Fault
+from pto.runtime.memory import Memory
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the elements of a tile of one type lie, strides in bytes; extents in stored items."""
+
+    element: Element
+    rows: int
+    """Declared rows."""
+    cols: int
+    """Declared columns, as the type counts them."""
+    row_stride: int
+    col_stride: int
+    space: str
+    """Memory space, `vec` for the unified buffer."""
+    description: TileDescription
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole tile."""
+        return self.rows * self.element.stored(self.cols) * self.element.size
+
+    @property
+    def is_col_major(self) -> bool:
+        """Whether neighbours in a column are neighbours in memory."""
+        return self.description.blayout == "col_major"
+
+    @property
+    def is_boxed(self) -> bool:
+        """Whether the elements lie in fractals, which no strides describe."""
+        return self.description.slayout != "none_box"
+
+
+@cache
+def layout_of(type_: TileBufType | TileType) -> Layout:
+    """The layout of a tile type. Raises Fault for element types that are not executed."""
+    tile = type_.data
+    element = element_of(tile.dtype)
+    stored_cols = element.stored(tile.cols)
+    if tile.blayout == "col_major":
+        if element.per_byte == 2 and not element.counts_pairs:
+            raise Fault(f"a col_major tile of {element.text} is not executed here")
+        row_stride, col_stride = element.size, tile.rows * element.size
+    else:
+        row_stride, col_stride = stored_cols * element.size, element.size
+    return Layout(element, tile.rows, tile.cols, row_stride, col_stride, tile.loc, tile)
+
+
+class Tile:
+    """A tile: `data` is its valid region, of shape (valid rows, valid columns in stored items).
+
+    Reading goes through `read`, which checks that the region has been written, writing through
+    `write`, which notes that it is. Written memory stays written, so that a tile which passed once
+    (`ready`) is not looked at again.
+    """
+
+    __slots__ = (
+        "data",
+        "element",
+        "layout",
+        "memory",
+        "offset",
+        "others",
+        "parts",
+        "ready",
+        "valid_cols",
+        "valid_rows",
+    )
+
+    def __init__(
+        self, layout: Layout, memory: Memory, offset: int, valid_rows: int, valid_cols: int
+    ) -> None:
+        if not (0 <= valid_rows <= layout.rows and 0 <= valid_cols <= layout.cols):
+            raise Fault(
+                f"valid region {valid_rows}x{valid_cols} of a tile of {layout.rows}x{layout.cols}"
+            )
+        if layout.is_boxed:
+            raise Fault(
+                f"tiles in fractals ({layout.description.compact_text()}) are not executed here"
+            )
+        element = layout.element
+        self.layout = layout
+        self.element = element
+        self.memory = memory
+        self.offset = offset
+        self.valid_rows = valid_rows
+        self.valid_cols = valid_cols
+        self.ready = False
+        self.others: dict[tuple[int, int], Tile] = {}
+        self.parts: dict[tuple[Layout, int, int, int], Tile] = {}
+        strides = (layout.row_stride, layout.col_stride)
+        self._check_range(valid_rows, element.stored(valid_cols), strides)
+        self.data: Array = np.ndarray(
+            (valid_rows, element.stored(valid_cols)), element.storage, memory.data, offset, strides
+        )
+
+    def _check_range(self, rows: int, cols: int, strides: tuple[int, int]) -> None:
+        if not rows or not cols:
+            return
+        last = (rows - 1) * strides[0] + (cols - 1) * strides[1] + self.element.size
+        if self.offset < 0 or self.offset + last > self.memory.size:
+            raise Fault(
+                f"a tile at bytes {self.offset} to {self.offset + last} of {self.memory.name},"
+                f" which has {self.memory.size}"
+            )
+
+    @property
+    def valid(self) -> tuple[int, int]:
+        """Valid rows and columns."""
+        return self.valid_rows, self.valid_cols
+
+    @property
+    def logical(self) -> tuple[int, int]:
+        """Valid rows and elements in a valid row: pairs count twice (spec F2)."""
+        return self.valid_rows, self.element.logical(self.valid_cols)
+
+    def read(self) -> Array:
+        """The valid region. Raises Fault where a part of it was never written."""
+        if not self.ready:
+            self._check_written()
+        return self.data
+
+    def write(self) -> Array:
+        """The valid region, to be overwritten as a whole."""
+        if not self.ready:
+            self._shadow()[...] = True
+            self.ready = True
+        return self.data
+
+    def values(self) -> Array:
+        """The valid region in the type that arithmetic is done in: a view where it can be."""
+        element = self.element
+        if element.per_byte == 2 or element.format.name in ("hif8", "f4e1m2"):
+            raise Fault(f"arithmetic on {element.text} is not executed here")
+        data = self.read()
+        return data if element.is_native else data.astype(element.work)
+
+    def resized(self, valid_rows: int, valid_cols: int) -> Tile:
+        """The same memory with other valid extents."""
+        key = (valid_rows, valid_cols)
+        if (other := self.others.get(key)) is None:
+            other = Tile(self.layout, self.memory, self.offset, valid_rows, valid_cols)
+            self.others[key] = other
+        return other
+
+    def part(self, layout: Layout, offset: int, valid_rows: int, valid_cols: int) -> Tile:
+        """A tile of another layout in the same memory, at a byte offset of it."""
+        key = (layout, offset, valid_rows, valid_cols)
+        if (part := self.parts.get(key)) is None:
+            part = Tile(layout, self.memory, offset, valid_rows, valid_cols)
+            self.parts[key] = part
+        return part
+
+    def item(self, index: int, *, store: bool) -> Array:
+        """A view of the stored item at a linear index of the tile's memory, of shape (1,)."""
+        size = self.element.size
+        if not 0 <= index < self.layout.size // size:
+            raise Fault(f"element {index} of a tile of {self.layout.size // size}")
+        start = self.offset + index * size
+        if store:
+            self.memory.written[start : start + size] = True
+        elif not self.memory.written[start : start + size].all():
+            raise Fault(f"reads element {index}, which was never written", self._note())
+        return np.ndarray((1,), self.element.storage, self.memory.data, start)
+
+    def _note(self) -> str:
+        return f"the tile is {self.text()}"
+
+    def _shadow(self) -> Array:
+        return np.ndarray(
+            (*self.data.shape, self.element.size),
+            np.bool_,
+            self.memory.written,
+            self.offset,
+            (self.layout.row_stride, self.layout.col_stride, 1),
+        )
+
+    def _check_written(self) -> None:
+        written = self._shadow()
+        if not written.all():
+            row, col = (int(n) for n in np.argwhere(~written.all(axis=2))[0])
+            missing = int((~written.all(axis=2)).sum())
+            raise Fault(
+                f"reads elements that were never written: {missing} of {written[..., 0].size},"
+                f" the first at row {row}, column {col}",
+                self._note(),
+            )
+        self.ready = True
+
+    def text(self) -> str:
+        """`16x64xf32 at byte 4096 of vec`, for messages."""
+        kind = f"{self.layout.rows}x{self.layout.cols}x{self.element.text}"
+        if self.valid != (self.layout.rows, self.layout.cols):
+            kind += f" with {self.valid_rows}x{self.valid_cols} valid"
+        return f"{kind} at byte {self.offset} of {self.memory.name}"

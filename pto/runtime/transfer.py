@@ -1,0 +1,144 @@
+"""`pto.tload` and `pto.tstore`: between global memory and tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import Operation
+
+from pto.runtime.compiler import Compiler, Frame, Step, emits
+from pto.runtime.elements import Element
+from pto.runtime.errors import Fault
+from pto.runtime.memory import View
+from pto.runtime.operands import enum_attribute, operands_of
+from pto.runtime.structure import tile_layout
+from pto.runtime.tile import Layout, Tile
+
+Array = NDArray[Any]
+
+
+def matrix_shape(shape: tuple[int, ...], col_major: bool) -> tuple[int, int]:
+    """Rows and columns of a view as a tile sees it: a row_major tile takes the outer axes as rows,
+    a col_major one takes all but the second innermost as columns (TLOAD)."""
+    if len(shape) < 2:
+        return (1, *shape) if shape else (1, 1)  # type: ignore[return-value]
+    *outer, rows, cols = shape
+    return (rows, prod(outer) * cols) if col_major else (prod(outer) * rows, cols)
+
+
+def as_matrix(items: Array, col_major: bool) -> Array:
+    """The stored items of a view as a matrix, a copy only where no strides describe it."""
+    if items.ndim == 2:
+        return items
+    if items.ndim > 2 and col_major:
+        items = np.moveaxis(items, -2, 0)
+        return items.reshape(items.shape[0], -1)
+    return items.reshape(-1, items.shape[-1]) if items.ndim else items.reshape(1, 1)
+
+
+def _check(view: View, tile: Tile, layout: Layout) -> None:
+    if (shape := matrix_shape(view.shape, layout.is_col_major)) != tile.valid:
+        raise Fault(
+            f"valid region of the tile is {tile.valid_rows}x{tile.valid_cols},"
+            f" the view has {shape[0]}x{shape[1]} [valid-region]"
+        )
+
+
+def _check_elements(view: View, tile: Tile) -> None:
+    if view.element.size != tile.element.size or view.element.per_byte != tile.element.per_byte:
+        raise Fault(f"a view of {view.element.text}, a tile of {tile.element.text}")
+
+
+@emits("pto.tload")
+def _tload(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    layout = tile_layout(operands.outs[0])
+    bits, col_major, pads = layout.element.bits, layout.is_col_major, layout.description.pad != 0
+
+    def step(frame: Frame) -> None:
+        view, tile = frame[src], dst(frame)
+        _check(view, tile, layout)
+        _check_elements(view, tile)
+        items = as_matrix(view.read().view(bits), col_major)
+        if pads:
+            fill_outside(tile)
+        np.copyto(tile.write().view(bits), items)
+
+    return step
+
+
+@emits("pto.tstore")
+def _tstore(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    src, dst = compiler.slot(operands.ins[0]), compiler.slot(operands.outs[0])
+    if len(operands.ins) > 1:
+        raise Fault("a store that quantises is on the cube side, which is not executed here")
+    layout = tile_layout(operands.ins[0])
+    bits, col_major = layout.element.bits, layout.is_col_major
+    combine = _atomic(enum_attribute(op, "atomicType", "atomic_type"))
+
+    def step(frame: Frame) -> None:
+        tile, view = frame[src], frame[dst]
+        _check(view, tile, layout)
+        _check_elements(view, tile)
+        if combine is not None:
+            _store(view.read(), combine(as_matrix(view.read(), col_major), tile.read()), col_major)
+            return
+        data, items = tile.read().view(bits), view.write().view(bits)
+        _store(items, data, col_major)
+
+    return step
+
+
+def _store(items: Array, data: Array, col_major: bool) -> None:
+    if items.ndim == 2:
+        np.copyto(items, data)
+    elif items.ndim > 2 and col_major:
+        items = np.moveaxis(items, -2, 0)
+        items[...] = data.reshape(items.shape)
+    else:
+        items[...] = data.reshape(items.shape)
+
+
+def _atomic(kind: str | None) -> Callable[[Array, Array], Array] | None:
+    if kind is None or kind.lower() in ("none", "atomic_none"):
+        return None
+    combine = {"add": np.add, "max": np.maximum, "min": np.minimum}.get(
+        kind.lower().removeprefix("atomic_")
+    )
+    if combine is None:
+        raise Fault(f"atomic type {kind} is not executed here")
+    return combine
+
+
+# Padding -----------------------------------------------------------------------------------------
+
+_ZERO, _LARGEST, _SMALLEST = 1, 2, 3
+
+
+def padding(element: Element, pad: int) -> Any:
+    """The padding of a tile type: zero, or the largest or smallest value of the element type,
+    which is an infinity where there is one (TFILLPAD)."""
+    fmt = element.format
+    if pad not in (_LARGEST, _SMALLEST) or element.per_byte == 2:
+        return 0
+    if fmt.is_integer:
+        return fmt.max_int if pad == _LARGEST else fmt.min_int
+    code = fmt.max_code if fmt.inf_code is None else fmt.inf_code
+    if pad == _SMALLEST:
+        code |= 1 << (fmt.bits - 1)
+    return np.array([code], element.bits).view(element.storage)[0]
+
+
+def fill_outside(tile: Tile) -> None:
+    """Fills the tile outside its valid region with the padding of its type."""
+    whole = tile.resized(tile.layout.rows, tile.layout.cols)
+    value = padding(tile.element, tile.layout.description.pad)
+    data = whole.write()
+    data[tile.valid_rows :] = value
+    data[: tile.valid_rows, tile.data.shape[1] :] = value
