@@ -124,9 +124,6 @@ def main() -> None:
     compare(texts)
     growth()
     start_up()
-    print(
-        f"peak memory of this process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
-    )
 
 
 if __name__ == "__main__":

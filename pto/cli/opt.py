@@ -58,9 +58,9 @@ class PtoOptMain(xDSLOptMain):
         self._output = _Output()
         return self._output
 
-    def run(self) -> None:
+    def run(self) -> None:  # xDSL's own is untyped
         """Runs the driver; an output file is written when everything has succeeded."""
-        super().run()
+        super().run()  # type: ignore[no-untyped-call]
         if self.args.output_file is not None:
             write_whole(self.args.output_file, self._output.getvalue())
 

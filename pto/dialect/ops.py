@@ -2,7 +2,7 @@
 
 Three kinds, all subclasses of `PtoOp`:
 
-- those with a syntax of their own (`tcvt`, `alloc_tile`, `make_tensor_view`, ...), written out here;
+- those with a syntax of their own (`tcvt`, `alloc_tile`, `make_tensor_view`, ...), written out;
 - the regular ones, `op ins(operands {attrs} : types) outs(operands : types) {attrs}`, whose classes
   are made from the table `REGULAR_OPS`;
 - every other operation, whose statement is kept as a template (`OpaqueOp`), so that it prints back
@@ -128,9 +128,7 @@ class TCvtOp(IRDLOperation, PtoOp):
         return self.operands[-1].type if self.dst is not None else self.results[0].type
 
     def _named_attributes(self) -> dict[str, Attribute]:
-        named = {
-            key: self.properties[key] for key in ("rmode", "satmode") if key in self.properties
-        }
+        named = {key: value for key, value in self.properties.items() if key != SEGMENTS}
         return {**named, **self.attributes}
 
     def verify_(self) -> None:
@@ -349,8 +347,8 @@ class OpaqueOp(PtoOp):
     """An operation kept as it was written.
 
     The property `syntax` is the statement after the operation's name, with `%` for each operand in
-    order, `{}` for the attribute dictionary and `{^}` for each region; types and keywords stand in it as text, in which
-    `%` and `{` are doubled.
+    order, `{}` for the attribute dictionary and `{^}` for each region; types and keywords stand in
+    it as text, in which `%` and `{` are doubled.
     An operation that was in generic form has no template and prints in generic form.
     """
 

@@ -59,6 +59,7 @@ _SCALARS: dict[str, Attribute] = {
     "f8E8M0FNU": builtin.Float8E8M0FNUType(),
     "f4E2M1FN": builtin.Float4E2M1FNType(),
 }
+_KNOWN_SCALARS = (*_SCALARS, "i1", "i4", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64")
 _OTHER_FLOATS = {
     cls.name: cls
     for cls in (
@@ -216,7 +217,7 @@ class _TypeActions:
             return value
         token, text = value
         if (found := scalar_type(text)) is None:
-            raise Problem(token, f"unknown type '{text}'{nearest(text, _SCALARS)}")
+            raise Problem(token, f"unknown type '{text}'{nearest(text, _KNOWN_SCALARS)}")
         return found
 
     # ---- Pointers and views

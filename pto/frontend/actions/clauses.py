@@ -270,7 +270,7 @@ class _TemplateText:
 
 
 def _stays_generic(name: str, properties: Mapping[str, Attribute]) -> bool:
-    """Whether a generic form has no other form: no template, nor the two groups of `ins`, `outs`."""
+    """Whether a generic form has no other form: neither a template nor `ins` and `outs`."""
     if "syntax" in properties:
         return False
     if (signature := ops.REGULAR_OPS.get(name)) is None:
