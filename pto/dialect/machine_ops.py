@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
@@ -346,7 +346,7 @@ PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}
 _VREG = re.compile(r"(\d+)x(.+)")
 
 
-@lru_cache(maxsize=None)
+@cache
 def vreg_type(dtype: Attribute) -> OpaqueType:
     """`!pto.vreg<64xf32>`: the type of a register of 256 bytes of `dtype`."""
     from pto.dialect.types import elements_per_column, opaque_type_class
@@ -357,7 +357,7 @@ def vreg_type(dtype: Attribute) -> OpaqueType:
     return opaque_type_class("pto.vreg")(f"{lanes}x{type_text(dtype)}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def mask_type(bits: int) -> OpaqueType:
     """`!pto.mask<b32>`: the type of a predicate of lanes of this width."""
     from pto.dialect.types import opaque_type_class
@@ -365,7 +365,7 @@ def mask_type(bits: int) -> OpaqueType:
     return opaque_type_class("pto.mask")(f"b{bits}")
 
 
-@lru_cache(maxsize=None)
+@cache
 def vreg_format(type_: Attribute) -> str | None:
     """Spec name of a register's element format; None where the type is no register of one."""
     from pto.frontend.types import parse_type
@@ -403,6 +403,9 @@ class VcvtOp(OpaqueOp):
 
     name = "pto.vcvt"
 
+    def verify_(self) -> None:
+        self.register_cast()
+
     def register_cast(self) -> RegisterCast:
         """The conversion, checked against the astype table. Raises VerifyException."""
         if len(self.operands) != 2 or len(self.results) != 1:
@@ -411,11 +414,21 @@ class VcvtOp(OpaqueOp):
         pair = None if src is None or dst is None else astype_pair(src, dst)
         if pair is None:
             raise VerifyException(f"astype {src} to {dst} is not offered")
+        self._check_mask(pair.src)
         if (merge := self._text("mode")) not in (None, "ZEROING"):
             raise VerifyException(f"mode {merge} is not supported: only ZEROING is")
         return RegisterCast(
             pair.src, pair.dst, self._layout(pair), self._mode(pair), self._saturation(pair)
         )
+
+    def _check_mask(self, src: str) -> None:
+        """The predicate has the source's granularity; there is none of 64-bit or 4-bit lanes."""
+        expected = mask_type(max(8, min(32, FORMAT_BITS[src])))
+        if self.operands[1].type != expected:
+            raise VerifyException(
+                f"the predicate of astype from {src} is {type_text(expected)},"
+                f" not {type_text(self.operands[1].type)}"
+            )
 
     def _text(self, key: str) -> str | None:
         attr = self.attributes.get(key)

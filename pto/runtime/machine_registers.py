@@ -1,0 +1,249 @@
+"""The register unit: predicates, loads, astype and stores on registers of 256 bytes (spec A, L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pto.dialect.machine_ops import FORMAT_BITS, RegisterCast
+from pto.numerics import pack4, unpack4
+from pto.runtime.errors import Fault
+from pto.runtime.machine_lanes import BLOCK_BYTES, UbPointer
+from pto.runtime.machine_vector import VectorUnit, converter
+
+Array = NDArray[Any]
+
+VL = 256
+"""Bytes of a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """256 bytes, and which of them hold data: what a load took from memory never written does not.
+
+    `known` None means all of them.
+    """
+
+    data: Array
+    known: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """The first `lanes` lanes of `lane_bytes` each. The hardware has one bit a byte of the register
+    and looks at the lowest byte of a lane."""
+
+    lanes: int
+    lane_bytes: int
+
+    def first(self, lane_bytes: int) -> int:
+        """How many lanes of this width are selected, the first ones.
+
+        Raises Fault where they are not the first: a mask of wide lanes on narrow ones.
+        """
+        if lane_bytes < self.lane_bytes:
+            raise Fault(
+                f"a predicate of {self.lane_bytes * 8}-bit lanes on lanes of {lane_bytes * 8} bits"
+            )
+        return -(-self.lanes * self.lane_bytes // lane_bytes)
+
+
+_PATTERNS = {"PAT_ALL": VL, "PAT_ALLF": 0} | {
+    f"PAT_VL{n}": n for n in (1, 2, 3, 4, 8, 16, 32, 64, 128)
+}
+
+
+def pattern(name: str, bits: int) -> Predicate:
+    """A predicate by its pattern's name. Raises Fault for one that is not a run of first lanes."""
+    if name not in _PATTERNS:
+        raise Fault(f"the predicate pattern {name} is not executed here")
+    lane_bytes = bits // 8
+    return Predicate(min(_PATTERNS[name], VL // lane_bytes), lane_bytes)
+
+
+def less_than(count: int, bits: int) -> tuple[Predicate, int]:
+    """`plt`: the first `count` lanes, and what is left of the count after this register."""
+    lane_bytes = bits // 8
+    lanes = VL // lane_bytes
+    return Predicate(max(0, min(count, lanes)), lane_bytes), max(0, count - lanes)
+
+
+# How a load spreads memory over lanes: (bytes of an item in memory, bytes of its lane).
+_LOADS = {"NORM": (1, 1), "UNPK_B8": (1, 2), "UNPK_B16": (2, 4), "UNPK_B32": (4, 8), "UNPK4": (1, 4),
+    "UNPK4_B8": (1, 4)}  # fmt: skip
+# How a store packs lanes into memory: the same.
+_STORES = {"NORM_B8": (1, 1), "NORM_B16": (2, 2), "NORM_B32": (4, 4), "PK_B16": (1, 2), "PK_B32": (2, 4),
+    "PK_B64": (4, 8), "PK4_B32": (1, 4)}  # fmt: skip
+
+
+def load(dist: str) -> Callable[[VectorUnit, UbPointer, bool], Register]:
+    """`vlds` with this distribution. Raises Fault for one that is not executed.
+
+    The function takes the address and whether memory ends where the tile's memory does: reading on
+    is then an error, while a tile in a memory of its own is followed by bytes that hold no data.
+    """
+    if dist not in _LOADS:
+        raise Fault(f"the load distribution {dist} is not executed here; {_listed(_LOADS)} are")
+    item, lane = _LOADS[dist]
+    size = VL * item // lane
+    name = f"vlds {dist}"
+
+    def vlds(unit: VectorUnit, pointer: UbPointer, bounded: bool) -> Register:
+        pointer.require_block("the load")
+        use, start = pointer.use, pointer.address
+        memory = use.memory
+        if start < use.start or (bounded and start + size > memory.size):
+            raise Fault(
+                f"out of range: bytes {start} to {start + size} of {memory.name}, which has"
+                f" {memory.size}"
+            )
+        use.touch(min(start, use.end), min(start + size, use.end))
+        unit.report.instructions[name] += 1
+        unit.report.bytes_read += size
+        data, known = memory.data[start : start + size], memory.written[start : start + size]
+        if data.size < size:
+            data = np.concatenate([data, np.zeros(size - data.size, np.uint8)])
+            known = np.concatenate([known, np.zeros(size - known.size, np.bool_)])
+        all_known = bool(known.all())
+        if item == lane:
+            return Register(data.copy(), None if all_known else known.copy())
+        return Register(
+            _spread(data, item, lane), None if all_known else _spread_known(known, item, lane)
+        )
+
+    return vlds
+
+
+def _spread(data: Array, item: int, lane: int) -> Array:
+    return data.view(f"u{item}").astype(f"u{lane}").view(np.uint8)
+
+
+def _spread_known(known: Array, item: int, lane: int) -> Array:
+    spread = np.ones((VL // lane, lane), np.bool_)
+    spread[:, :item] = known.reshape(-1, item)
+    return spread.reshape(-1)
+
+
+def store(dist: str) -> Callable[[VectorUnit, Register, UbPointer, Predicate], None]:
+    """`vsts` with this distribution. Raises Fault for one that is not executed."""
+    if dist not in _STORES:
+        raise Fault(f"the store distribution {dist} is not executed here; {_listed(_STORES)} are")
+    item, lane = _STORES[dist]
+    name = f"vsts {dist}"
+
+    def vsts(unit: VectorUnit, value: Register, pointer: UbPointer, predicate: Predicate) -> None:
+        pointer.require_block("the store")
+        lanes = predicate.first(lane)
+        size, start = lanes * item, pointer.address
+        unit.report.instructions[name] += 1
+        unit.report.bytes_written += size
+        if not lanes:
+            return
+        pointer.use.touch(start, start + -(-size // BLOCK_BYTES) * BLOCK_BYTES)
+        if value.known is not None and not value.known.reshape(-1, lane)[:lanes, :item].all():
+            raise Fault("stores lanes that hold bytes which were never written")
+        data = value.data if item == lane else value.data.view(f"u{lane}").astype(f"u{item}")
+        memory = pointer.use.memory
+        memory.data[start : start + size] = data.view(np.uint8)[:size]
+        memory.written[start : start + size] = True
+
+    return vsts
+
+
+def _listed(table: dict[str, tuple[int, int]]) -> str:
+    return ", ".join(table)
+
+
+def astype(cast: RegisterCast) -> Callable[[VectorUnit, Register, Predicate], Register]:
+    """`vcvt` (spec A1): the conversion of the selected lanes; every other lane becomes zero."""
+    convert = converter(cast.src, cast.dst, cast.mode, cast.saturation, False)
+    keeping = converter(cast.src, cast.dst, cast.mode, cast.saturation, True)
+    take, take_known = _taker(cast)
+    put, put_known = _putter(cast)
+    source, _, step = _geometry(cast)
+    pairs = 2 if 4 in (FORMAT_BITS[cast.src], FORMAT_BITS[cast.dst]) else 1
+    offset = cast.layout * source if source < step else 0
+
+    def vcvt(unit: VectorUnit, value: Register, predicate: Predicate) -> Register:
+        # A unit is selected by the predicate's bit for the first byte of its source.
+        lanes = max(0, -(-(predicate.lanes * predicate.lane_bytes - offset) // step))
+        codes = (keeping if unit.keeps_nan() else convert)(take(value.data))
+        codes[lanes * pairs :] = 0
+        unit.report.instructions["vcvt"] += 1
+        unit.report.elements += lanes * pairs
+        if value.known is None:
+            return Register(put(codes))
+        known = take_known(value.known)
+        known[lanes:] = True  # zero
+        return Register(put(codes), put_known(known))
+
+    return vcvt
+
+
+Mover = Callable[[Array], Array]
+
+
+@lru_cache(maxsize=None)
+def _unit_bytes(format_: str) -> int:
+    """Bytes of an element, or of a pair of 4-bit elements."""
+    return max(FORMAT_BITS[format_] // 8, 1)
+
+
+def _geometry(cast: RegisterCast) -> tuple[int, int, int]:
+    """Bytes of a source and of a destination unit, and the bytes from one to the next.
+
+    A unit is an element, or two where one side is a 4-bit format: those move in pairs (spec A1).
+    """
+    pairs = 2 if 4 in (FORMAT_BITS[cast.src], FORMAT_BITS[cast.dst]) else 1
+    source = FORMAT_BITS[cast.src] * pairs // 8
+    target = FORMAT_BITS[cast.dst] * pairs // 8
+    return source, target, max(source, target)
+
+
+def _taker(cast: RegisterCast) -> tuple[Mover, Mover]:
+    """From a register to the codes of its elements, and to whether each unit is known."""
+    unit, _, step = _geometry(cast)
+    ratio, layout = step // unit, cast.layout if unit < step else 0
+    code = np.dtype(f"u{_unit_bytes(cast.src)}")
+
+    def take(data: Array) -> Array:
+        if FORMAT_BITS[cast.src] == 4:
+            return unpack4(data[layout::ratio])
+        codes = data.view(code)
+        return codes if ratio == 1 else np.ascontiguousarray(codes[layout::ratio])
+
+    def take_known(known: Array) -> Array:
+        at = layout * unit
+        found: Array = known.reshape(-1, step)[:, at : at + unit].all(axis=1)
+        return found
+
+    return take, take_known
+
+
+def _putter(cast: RegisterCast) -> tuple[Mover, Mover]:
+    """From codes to a register, and from whether each unit is known to the register's bytes."""
+    _, unit, step = _geometry(cast)
+    ratio, layout = step // unit, cast.layout if unit < step else 0
+    code = np.dtype(f"u{_unit_bytes(cast.dst)}")
+
+    def put(codes: Array) -> Array:
+        if FORMAT_BITS[cast.dst] == 4:
+            codes = pack4(codes)
+        if ratio == 1:
+            return codes.view(np.uint8)
+        data = np.zeros(VL, np.uint8)
+        data.view(code)[layout::ratio] = codes
+        return data
+
+    def put_known(known: Array) -> Array:
+        found = np.ones((VL // step, step), np.bool_)
+        at = layout * unit
+        found[:, at : at + unit] = known[:, None]
+        return found.reshape(-1)
+
+    return put, put_known

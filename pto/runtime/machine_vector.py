@@ -1,0 +1,235 @@
+"""The vector unit on the unified buffer: Cast, MulCast and the steps of a2a3 programs (spec C, M)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pto.dialect.machine_ops import (
+    BufferOp,
+    CastOp,
+    DuplicateOp,
+    FORMAT_BITS,
+    MulCastOp,
+    VectorForm,
+    lanes_per_repeat,
+)
+from pto.numerics import FORMATS, convert_bits
+from pto.runtime.machine_lanes import Lanes, UbPointer, lanes_of
+from pto.runtime.machine_report import Report
+
+Array = NDArray[Any]
+Convert = Callable[[Array], Array]
+Compute = Callable[..., Array]
+"""From the codes of the sources to those of the destination."""
+
+SATURATION_BIT = 59
+"""CTRL bit of conversions to integers: 0 saturates, 1 keeps the lowest bits."""
+FLOAT_SATURATION_BIT = 48
+"""CTRL bit of conversions to narrower floats: 0 saturates, 1 gives infinity and NaN (spec S2)."""
+NAN_BIT = 50
+"""CTRL bit that keeps NaN in saturating conversions to 8-bit floats (spec S2)."""
+
+
+def saturation_bit(dst: str) -> int:
+    """The CTRL bit that decides the saturation of conversions to this format."""
+    return SATURATION_BIT if FORMATS[dst].is_integer else FLOAT_SATURATION_BIT
+
+
+@lru_cache(maxsize=2048)
+def converter(
+    src: str, dst: str, mode: str | None, saturation: str, keep_nan: bool, deq_scale: float = 1.0
+) -> Convert:
+    """The conversion of arrays of codes; nothing but the numerics' own rules."""
+    nan_saturation = "keep" if keep_nan else "zero"
+
+    def convert(codes: Array) -> Array:
+        return convert_bits(
+            codes, src, dst, mode, saturation, nan_saturation=nan_saturation, deq_scale=deq_scale
+        )
+
+    return convert
+
+
+def operand_lanes(form: VectorForm, formats: tuple[str, ...]) -> list[Lanes]:
+    """The lanes of each pointer, in the order of the strides."""
+    if form.count is not None:
+        return [lanes_of(FORMAT_BITS[f], 1, 1, 0, range(form.count)) for f in formats]
+    selected: range | tuple[int, ...]
+    if form.mask is not None:
+        selected = range(form.mask)
+    else:
+        assert form.bits is not None
+        selected = tuple(
+            n for n in range(lanes_per_repeat(*formats)) if form.bits[n // 64] >> (n % 64) & 1
+        )
+    blocks, repeats = form.strides[: len(formats)], form.strides[len(formats) :]
+    return [
+        lanes_of(FORMAT_BITS[f], form.repeat, block, repeat, selected)
+        for f, block, repeat in zip(formats, blocks, repeats, strict=True)
+    ]
+
+
+class VectorUnit:
+    """State that vector instructions share: CTRL, the dequantisation scale, the report.
+
+    CTRL starts as 0: everything saturates, which is Cast's default (spec S14).
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        self.ctrl = 0
+        self.deq_scale = 1.0
+
+    def saturation(self, dst: str) -> str:
+        """ON or OFF, for conversions to `dst`."""
+        return "OFF" if self.ctrl >> saturation_bit(dst) & 1 else "ON"
+
+    def keeps_nan(self) -> bool:
+        """Whether a NaN stays one in a saturating conversion to an 8-bit float."""
+        return bool(self.ctrl >> NAN_BIT & 1)
+
+    def issue(
+        self,
+        name: str,
+        repeats: int,
+        lanes: list[Lanes],
+        pointers: list[UbPointer],
+        compute: Compute,
+    ) -> None:
+        """Runs one instruction: `pointers` destination first, `compute` from codes to codes.
+
+        Raises Fault for an operand that is not aligned, out of range or never written.
+        """
+        for pointer, lane, role in zip(pointers, lanes, ("dst", "src0", "src1"), strict=False):
+            pointer.require_block(role)
+            if lane.elements:
+                first, last = lane.reach
+                pointer.use.touch(pointer.address + first, pointer.address + last)
+        report = self.report
+        report.instructions[name] += 1
+        report.repeats += repeats
+        report.bytes_written += lanes[0].bytes
+        report.bytes_read += sum(lane.bytes for lane in lanes[1:])
+        if not lanes[0].elements:
+            return
+        if lanes[0].repeat > 1 and self._order_matters(lanes, pointers):
+            for parts in zip(*(lane.one_by_one() for lane in lanes), strict=True):
+                _run([p[0] for p in parts], [p[1] for p in parts], pointers, compute)
+        else:
+            _run(lanes, [0] * len(lanes), pointers, compute)
+
+    @staticmethod
+    def _order_matters(lanes: list[Lanes], pointers: list[UbPointer]) -> bool:
+        """Whether a repeat may read or overwrite what an earlier one wrote."""
+        if lanes[0].repeats_overlap:
+            return True
+        memory = pointers[0].use.memory
+        start, end = (pointers[0].address + edge for edge in lanes[0].reach)
+        return any(
+            pointer.use.memory is memory
+            and pointer.address + lane.reach[0] < end
+            and start < pointer.address + lane.reach[1]
+            for lane, pointer in zip(lanes[1:], pointers[1:], strict=True)
+        )
+
+
+def _run(
+    lanes: list[Lanes], shifts: list[int], pointers: list[UbPointer], compute: Compute
+) -> None:
+    sources = [
+        lane.codes(pointer.use.memory, pointer.address + shift)
+        for lane, shift, pointer in zip(lanes[1:], shifts[1:], pointers[1:], strict=True)
+    ]
+    target = pointers[0]
+    lanes[0].store(target.use.memory, target.address + shifts[0], compute(*sources))
+
+
+Instruction = Callable[[VectorUnit, list[UbPointer]], None]
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is the same each time an operation runs."""
+
+    name: str
+    formats: tuple[str, ...]
+    lanes: list[Lanes]
+    repeats: int
+
+
+def prepare(op: BufferOp) -> Instruction:
+    """The instruction of an operation, its form resolved once.
+
+    Raises VerifyException for a form that breaks a limit.
+    """
+    form, formats = op.form(), op.formats()
+    repeats = form.repeat
+    if form.count is not None:
+        repeats = -(-form.count // lanes_per_repeat(*formats))
+    plan = _Plan(op.name.removeprefix("pto."), formats, operand_lanes(form, formats), repeats)
+    match op:
+        case CastOp():
+            return _cast(plan, op.rmode)
+        case MulCastOp():
+            return _mulcast(plan)
+        case DuplicateOp():
+            return _duplicate(plan, op.value)
+        case _:
+            return _bitwise(plan, np.bitwise_and)
+
+
+def _cast(plan: _Plan, mode: str | None) -> Instruction:
+    dst, src = plan.formats
+    bit = saturation_bit(dst)
+    scaled = (src, dst) == ("i32", "f16")
+    lanes = plan.lanes
+
+    def cast(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+        saturation = "OFF" if unit.ctrl >> bit & 1 else "ON"
+        scale = unit.deq_scale if scaled else 1.0
+        unit.report.elements += lanes[0].elements
+        convert = converter(src, dst, mode, saturation, unit.keeps_nan(), scale)
+        unit.issue("cast", plan.repeats, lanes, pointers, convert)
+
+    return cast
+
+
+def _mulcast(plan: _Plan) -> Instruction:
+    dst, src, _ = plan.formats
+    convert = converter(src, dst, "NONE", "ON", False)
+
+    def product(left: Array, right: Array) -> Array:
+        if src != "f16":
+            return convert(left * right)  # the lowest 64 bits
+        with np.errstate(all="ignore"):
+            return convert((left.view(np.float16) * right.view(np.float16)).view(np.uint16))
+
+    def mulcast(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+        unit.report.elements += plan.lanes[0].elements
+        unit.issue("mulcast", plan.repeats, plan.lanes, pointers, product)
+
+    return mulcast
+
+
+def _duplicate(plan: _Plan, value: int) -> Instruction:
+    lanes = plan.lanes[0]
+    per_run = len(lanes.lanes) if lanes.repeats_overlap else lanes.elements
+    codes = np.full(per_run, value & (1 << lanes.bits) - 1, lanes.item)
+
+    def duplicate(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+        unit.issue("duplicate", plan.repeats, plan.lanes, pointers, lambda: codes)
+
+    return duplicate
+
+
+def _bitwise(plan: _Plan, operation: Compute) -> Instruction:
+    def bitwise(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+        unit.issue(plan.name, plan.repeats, plan.lanes, pointers, operation)
+
+    return bitwise
