@@ -156,10 +156,11 @@ class NumpyProgram:
             elif instruction.op not in ("load", "const"):
                 steps.append(self._step(instruction, out, count))
         result = self.program.result
-        if self.program.store_bits < self.program.lane_bits or self._rows[result] < 0:
-            steps.append((_copy, self._value(result, count), None, None))
-        else:
+        is_last = self.program.instructions[result].op in _UFUNCS
+        if is_last and self.program.store_bits == self.program.lane_bits:
             steps[-1] = (*steps[-1][:3], None)
+        else:
+            steps.append((_copy, self._value(result, count), None, None))
         return steps
 
     def _step(self, instruction: Instruction, out: Array | None, count: int) -> Step:

@@ -259,6 +259,8 @@ def _simplify(op: Op, a: Word, b: Word) -> Word | None:
         return a if b.constant == program.all_ones else b
     if op == "and" and b.constant is not None and b.constant == (1 << a.bound.bit_length()) - 1:
         return a
+    if op in ("shl", "shr") and b.constant is not None and b.constant >= program.lane_bits:
+        return program.constant(0)
     if op == "shr" and b.constant is not None and a.bound >> b.constant == 0:
         return program.constant(0)
     return None
