@@ -128,7 +128,10 @@ class TCvtOp(IRDLOperation, PtoOp):
         return self.operands[-1].type if self.dst is not None else self.results[0].type
 
     def _named_attributes(self) -> dict[str, Attribute]:
-        named = {key: value for key, value in self.properties.items() if key != SEGMENTS}
+        named: dict[str, Attribute] = {}
+        for key in ("rmode", "satmode"):
+            if (value := self.properties.get(key)) is not None:
+                named[key] = value
         return {**named, **self.attributes}
 
     def verify_(self) -> None:
