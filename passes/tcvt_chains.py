@@ -111,7 +111,7 @@ def _apply(step: Step, before: _Value | None) -> tuple[_Value | None, DoubleRoun
         return None, None
     before = before or _Value(source)
     if not loses(before.grid, destination):
-        return replace(before, grid=before.grid.within(destination.bound)), None
+        return replace(before, grid=before.grid.within(destination)), None
     first, original = before.rounded, before.original
     found = None
     if first and original and _can_differ(original, first, step, destination):
@@ -119,7 +119,7 @@ def _apply(step: Step, before: _Value | None) -> tuple[_Value | None, DoubleRoun
         has_odd = (first.src, first.dst) == ("f32", "f16")  # spec R6
         helps = has_odd and not _can_differ(original, odd, step, destination)
         found = DoubleRounding(first, step, helps)
-    after = destination.within(before.grid.bound)
+    after = destination.within(before.grid)
     integral = before.grid.lsb >= 0 or step.src == step.dst
     return _Value(after.integers() if integral else after, step, before.grid), found
 
@@ -129,7 +129,7 @@ def _can_differ(original: Grid, first: Step, second: Step, destination: Grid) ->
     middle = grid(first.dst)
     if middle is None or is_integer(first.dst) or first.src == first.dst:
         return False  # rounding to an integral value is meant as such
-    if not loses(original.within(destination.bound), middle):
+    if not loses(original.within(destination), middle):
         return False  # what the first step rounds, the second clips
     nested = middle.holds(destination)
     if nested and first.mode == second.mode and first.mode in _DIRECTED:

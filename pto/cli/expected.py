@@ -15,7 +15,7 @@ from pto.diagnostics import FileReport
 
 _EXPECTED = re.compile(
     r"expected-(?P<kind>error|warning|remark|note)(?P<re>-re)?"
-    r"\s*(?:@(?P<at>[+-]\d+|above|below))?\s*\{\{(?P<text>.*?)\}\}(?=\s|$)"
+    r"\s*(?:@(?P<at>[+-]\d+|above|below))?\s*\{\{(?P<text>(?:\{\{.*?\}\}|(?!\}\}).)*)\}\}"
 )
 
 

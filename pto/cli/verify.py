@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from pto.targets import UnknownTarget
 
     try:
-        settings = _settings(args)
+        settings = settings_of(args)
         files = find_files(args.paths)
         results = in_parallel(partial(_check_file, settings=settings), files, args.jobs)
         outcomes = list(Progress(len(files)).follow(results))
@@ -149,7 +149,7 @@ class _UsageError(Exception):
 
 
 @dataclass(frozen=True)
-class _Settings:
+class Settings:
     """What a worker process needs to know."""
 
     arch: str | None
@@ -164,28 +164,32 @@ class _Settings:
     """Compare with expected-error comments."""
 
 
-def _settings(args: argparse.Namespace) -> _Settings:
+def settings_of(args: argparse.Namespace) -> Settings:
+    """What the options ask for. Raises _UsageError and UnknownTarget."""
     from pto.targets import resolve
 
     enabled, disabled, errors = set[str](), set[str](), set[str]()
+    every = False
     for word in (w for option in args.warn for w in option.split(",")):
         if word == "error":
-            errors |= set(rules())
+            every = True
         elif word.startswith("error="):
-            errors.add(_known(word.removeprefix("error=")))
+            id_ = _known(word.removeprefix("error="))
+            errors.add(id_)
+            enabled.add(id_)
         elif word.startswith("no-") and word not in rules():
             disabled.add(_can_be_off(word.removeprefix("no-")))
         else:
             enabled.add(_known(word))
     for word in (w for option in args.no_warn for w in option.split(",")):
         disabled.add(_can_be_off(word))
-    return _Settings(
+    return Settings(
         arch=None if args.arch is None else resolve(args.arch),
         default_sat=args.default_sat,
         require_tmp=args.require_tmp,
-        enabled=frozenset(enabled | errors),
+        enabled=frozenset(enabled),
         disabled=frozenset(disabled),
-        errors=frozenset(errors),
+        errors=frozenset(rules()) if every else frozenset(errors),
         split=args.split_input_file,
         expected=args.verify_diagnostics,
     )
@@ -211,7 +215,7 @@ def _can_be_off(id_: str) -> str:
 # One file ----------------------------------------------------------------------------------------
 
 
-def _check_file(path: str, settings: _Settings) -> FileReport | InputError:
+def _check_file(path: str, settings: Settings) -> FileReport | InputError:
     try:
         text = read_text(path)
     except InputError as error:
@@ -219,7 +223,7 @@ def _check_file(path: str, settings: _Settings) -> FileReport | InputError:
     return check_text(text, path, settings)
 
 
-def check_text(text: str, path: str, settings: _Settings) -> FileReport:
+def check_text(text: str, path: str, settings: Settings) -> FileReport:
     """Parses and verifies the text of one file."""
     report = FileReport(path, [])
     for part in _parts(text) if settings.split else [text]:
@@ -245,7 +249,7 @@ def _parts(text: str) -> Iterator[str]:
     yield "\n".join(part)
 
 
-def _check_part(text: str, report: FileReport, settings: _Settings) -> None:
+def _check_part(text: str, report: FileReport, settings: Settings) -> None:
     import pto
     from pto.dialect.ops import TCvtOp
     from pto.passes.module_target import named_target

@@ -1,28 +1,30 @@
-"""Which values a format holds, coarsely: enough to prove that a chain of conversions is exact.
+"""Which values a format holds: enough to prove that a chain of conversions is exact.
 
 A format is described by the significant bits of its values, the weight of its last place and its
-largest magnitude. From these follow the two questions of double rounding: does a conversion lose
-anything for the values that can reach it, and is a chain the direct conversion.
+range. From these follow the two questions of double rounding: does a conversion lose anything for
+the values that can reach it, and is a chain the direct conversion.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A set of numbers: multiples of 2^`lsb` up to `bound` with `bits` significant bits."""
+    """A set of numbers: multiples of 2^`lsb` from `low` to `high` with `bits` significant bits."""
 
     bits: int
     lsb: int
-    bound: int
+    low: int | float
+    high: int | float
     tapered: bool = False
     """The bits depend on the magnitude (hif8): as a destination it holds no other format."""
 
-    def within(self, bound: int) -> Grid:
-        """The part of the set up to this magnitude."""
-        return replace(self, bound=min(self.bound, bound))
+    def within(self, other: Grid) -> Grid:
+        """The part of the set that is in the other's range."""
+        return replace(self, low=max(self.low, other.low), high=min(self.high, other.high))
 
     def integers(self) -> Grid:
         """The part of the set that is integral."""
@@ -32,20 +34,38 @@ class Grid:
         """Whether every number of `other` is in this set; False where that is not certain."""
         if self.tapered:
             return other == self
-        used = min(other.bits, other.bound.bit_length() - other.lsb)
-        return used <= self.bits and other.lsb >= self.lsb and other.bound <= self.bound
+        in_range = self.low <= other.low and other.high <= self.high
+        return in_range and other.lsb >= self.lsb and other.used_bits() <= self.bits
+
+    def used_bits(self) -> int:
+        """The most significant bits that a number of the set has."""
+        exponent = max(_exponent(-self.low), _exponent(self.high))
+        return min(self.bits, exponent - self.lsb)
+
+
+def _exponent(bound: int | float) -> int:
+    """The least e with bound <= 2^e: a number below has its bits under 2^e, 2^e itself has one."""
+    if isinstance(bound, int):
+        return (bound - 1).bit_length() if bound > 0 else 0
+    fraction, exponent = math.frexp(bound)
+    return exponent - 1 if fraction == 0.5 else exponent
+
+
+def _symmetric(bits: int, lsb: int, high: int | float, *, tapered: bool = False) -> Grid:
+    return Grid(bits, lsb, -high, high, tapered)
 
 
 def _float(exponent_max: int, fraction_bits: int, lsb: int) -> Grid:
     significand = (1 << (fraction_bits + 1)) - 1
-    shift = exponent_max - fraction_bits
-    bound = significand << shift if shift >= 0 else significand >> -shift
-    return Grid(fraction_bits + 1, lsb, bound)
+    return _symmetric(fraction_bits + 1, lsb, significand << (exponent_max - fraction_bits))
 
 
-def _integer(width: int, *, signed: bool) -> Grid:
-    magnitude_bits = width - 1 if signed else width
-    return Grid(magnitude_bits, 0, 1 << magnitude_bits)
+def _signed(width: int) -> Grid:
+    return Grid(width - 1, 0, -(1 << (width - 1)), (1 << (width - 1)) - 1)
+
+
+def _unsigned(width: int) -> Grid:
+    return Grid(width, 0, 0, (1 << width) - 1)
 
 
 _GRIDS: dict[str, Grid] = {
@@ -53,19 +73,13 @@ _GRIDS: dict[str, Grid] = {
     "f32": _float(127, 23, -149),
     "f16": _float(15, 10, -24),
     "bf16": _float(127, 7, -133),
-    "f8e4m3fn": Grid(4, -9, 448),
+    "f8e4m3fn": _symmetric(4, -9, 448),
     "f8e5m2": _float(15, 2, -16),
-    "hif8": Grid(4, -22, 1 << 15, tapered=True),
-    "f4e2m1": Grid(2, -1, 6),
-    "f4e1m2": Grid(3, -2, 1),
-    "i4": _integer(4, signed=True),
-    "i8": _integer(8, signed=True),
-    "i16": _integer(16, signed=True),
-    "i32": _integer(32, signed=True),
-    "i64": _integer(64, signed=True),
-    "ui8": _integer(8, signed=False),
-    "ui16": _integer(16, signed=False),
-    "ui32": _integer(32, signed=False),
+    "hif8": _symmetric(4, -22, 1 << 15, tapered=True),
+    "f4e2m1": _symmetric(2, -1, 6),
+    "f4e1m2": _symmetric(3, -2, 1.75),
+    **{f"i{width}": _signed(width) for width in (4, 8, 16, 32, 64)},
+    **{f"ui{width}": _unsigned(width) for width in (8, 16, 32, 64)},
 }
 
 
@@ -81,4 +95,4 @@ def is_integer(name: str) -> bool:
 
 def loses(source: Grid, destination: Grid) -> bool:
     """Whether a conversion rounds any value of `source` that the destination does not clip."""
-    return not destination.holds(source.within(destination.bound))
+    return not destination.holds(source.within(destination))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pto.targets.grids import grid, is_integer, loses
+from pto.targets.grids import grid, is_integer
 from pto.targets.tables import tcvt_table
 
 _MAX_STEPS = 3
@@ -53,9 +53,14 @@ def _is_exact(chain: tuple[str, ...]) -> bool:
     first, last = grid(chain[0]), grid(chain[-1])
     if first is None or last is None:
         return False
-    reach = first if is_integer(chain[-1]) else first.within(2 * last.bound)
+    if is_integer(chain[-1]):
+        reach = first
+    else:
+        reach = replace(
+            first, low=max(first.low, 2 * last.low), high=min(first.high, 2 * last.high)
+        )
     for step in chain[1:-1]:
         middle = grid(step)
-        if middle is None or middle.bound < reach.bound or loses(reach, middle):
+        if middle is None or not middle.holds(reach):
             return False
     return True
