@@ -106,6 +106,9 @@ _OLDER = """
     tget_async tinsert_fp tmov.fp tpack tput_async tstore_fp wait_async_event
 """
 
+# Operations on the unified buffer that this project defines (see `machine_ops`).
+_MACHINE = "and cast duplicate mulcast set_deqscale"
+
 _BUILTIN = """
     builtin.module builtin.unrealized_conversion_cast
     func.call func.call_indirect func.constant func.func func.return
