@@ -167,7 +167,8 @@ def _window(line: str, column: int, length: int, width: int) -> tuple[str, int, 
     room = width - len("12345 | ")
     if len(line) <= room:
         return line, column, length
-    before = max(0, min(column - 1 - room // 3, len(line) - room))
+    fits_at_the_start = column - 1 + length < room
+    before = 0 if fits_at_the_start else max(0, min(column - 1 - room // 3, len(line) - room))
     after = before + room
     shown = line[before:after]
     if before:
