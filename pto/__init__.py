@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pto.conversion import convert as convert
     from pto.frontend import ParseError as ParseError
     from pto.frontend import parse as parse
     from pto.frontend import print_module as print_module
@@ -13,11 +14,12 @@ if TYPE_CHECKING:
 # Where each public name lives: importing `pto` alone imports none of them.
 _HOME = {
     "ParseError": "pto.frontend",
+    "convert": "pto.conversion",
     "parse": "pto.frontend",
     "print_module": "pto.frontend",
 }
 
-__all__ = ["ParseError", "parse", "print_module"]
+__all__ = ["ParseError", "convert", "parse", "print_module"]
 
 
 def __getattr__(name: str) -> Any:
