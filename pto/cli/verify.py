@@ -73,6 +73,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         settings = settings_of(args)
         files = find_files(args.paths)
+        if args.jobs > 1 and len(files) > 1:
+            check_text("module {}", "", settings)  # load the parser once, before processes part
         results = in_parallel(partial(_check_file, settings=settings), files, args.jobs)
         outcomes = list(Progress(len(files)).follow(results))
     except (InputError, UnknownTarget, _UsageError) as error:

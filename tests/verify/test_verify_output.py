@@ -29,7 +29,7 @@ def text_of(report: FileReport, **options: object) -> list[str]:
 def test_text() -> None:
     assert text_of(check(ODD, path="dir/k.pto"), width=80) == [
         "dir/k.pto:3:28: error: f32 to bf16 does not round by ODD on a2a3 [round-mode]",
-        "    3 |   pto.tcvt ins(%s {rmode = #pto<round_mode ODD>} : !pto.tile_buf<vec, 16x…",
+        "    3 |   pto.tcvt ins(%s {rmode = #pto<round_mode ODD>} : !pto.tile_buf<vec, 1…",
         "      |                            ^~~~~~~~~~~~~~~~~~~~",
         "      = note: modes of this pair on a2a3: RINT ROUND FLOOR CEIL TRUNC (NONE means RINT)",
         "      = note: write: rmode = #pto<round_mode RINT>",
