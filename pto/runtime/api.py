@@ -10,7 +10,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 # The modules that say what operations do, which register themselves.
-from pto.runtime import control, conversion, scalars, structure, transfer  # noqa: F401
+from pto.runtime import (  # noqa: F401
+    control,
+    conversion,
+    elementwise,
+    moves,
+    reductions,
+    scalars,
+    structure,
+    transfer,
+)
 from pto.runtime.arguments import Argument, bind, unbind
 from pto.runtime.compiler import Options, Program
 from pto.runtime.core import Core

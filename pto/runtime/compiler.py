@@ -142,8 +142,9 @@ class Compiler:
         steps: list[Step] = []
         origins: dict[int, Operation] = {}
         last = block.last_op
+        is_terminator = last is not None and last.name in TERMINATORS
         for op in block.ops:
-            if op is last and op.name in TERMINATORS:
+            if op is last and is_terminator:
                 break
             step = self._step(op)
             if step is not None:
@@ -185,7 +186,9 @@ class Compiler:
 
     def _straight_body(self, block: Block) -> Callable[[Frame], tuple[Any, ...]]:
         run, last = self.block(block), block.last_op
-        results = self.slots(last.operands) if last is not None and last.name == RETURN else ()
+        results: tuple[int, ...] = ()
+        if last is not None and last.name == RETURN:
+            results = self.slots(last.operands)
 
         def body(frame: Frame) -> tuple[Any, ...]:
             run(frame)
@@ -200,9 +203,7 @@ class Compiler:
         runs = [self.block(block) for block in blocks]
         exits = [next_block(block, numbers, self) for block in blocks]
         results = [
-            self.slots(block.last_op.operands)
-            if block.last_op is not None and block.last_op.name == RETURN
-            else ()
+            self.slots(last.operands) if (last := block.last_op) is not None else ()
             for block in blocks
         ]
 

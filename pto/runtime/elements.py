@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute
 
 from pto.dialect.types import element_format, elements_per_column, type_text
@@ -76,8 +75,6 @@ _CARRIERS_THAT_COMPUTE = frozenset(
 def element_of(dtype: Attribute) -> Element:
     """The element of a type. Raises Fault for a type that no tile of this project holds."""
     name = element_format(dtype)
-    if name is None and isinstance(dtype, IntegerType) and dtype.width.data == 1:
-        name = "ui8"
     if name is None:
         raise Fault(f"elements of type {type_text(dtype)} are not executed here")
     fmt = FORMATS[name]

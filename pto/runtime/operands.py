@@ -40,7 +40,7 @@ class Operands:
         value = self.outs[index]
         layout, slot = tile_layout(value), compiler.slot(value)
         if not self.is_ssa:
-            return lambda frame: frame[slot]  # type: ignore[no-any-return]
+            return lambda frame: frame[slot]
         rows, cols = layout.description.valid_rows, layout.description.valid_cols
         models = [compiler.slot(source) for source in self.ins if is_tile(source)]
         if not models and (rows is None or cols is None):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerType, Signedness
 
 from pto.dialect.types import Tile as TileDescription
 from pto.dialect.types import TileBufType, TileType
@@ -62,6 +63,21 @@ def layout_of(type_: TileBufType | TileType) -> Layout:
     else:
         row_stride, col_stride = stored_cols * element.size, element.size
     return Layout(element, tile.rows, tile.cols, row_stride, col_stride, tile.loc, tile)
+
+
+@cache
+def byte_layout(layout: Layout) -> Layout:
+    """The same rows, as bytes."""
+    columns = layout.element.stored(layout.cols) * layout.element.size
+    return Layout(
+        element=element_of(IntegerType(8, Signedness.UNSIGNED)),
+        rows=layout.rows,
+        cols=columns,
+        row_stride=layout.row_stride,
+        col_stride=1,
+        space=layout.space,
+        description=layout.description,
+    )
 
 
 class Tile:
@@ -153,6 +169,10 @@ class Tile:
         data = self.read()
         return data if element.is_native else data.astype(element.work)
 
+    def assign(self, values: Array) -> None:
+        """Writes the valid region, rounded to nearest even where the element type is narrower."""
+        self.write()[...] = values
+
     def resized(self, valid_rows: int, valid_cols: int) -> Tile:
         """The same memory with other valid extents."""
         key = (valid_rows, valid_cols)
@@ -160,6 +180,27 @@ class Tile:
             other = Tile(self.layout, self.memory, self.offset, valid_rows, valid_cols)
             self.others[key] = other
         return other
+
+    def over(self, rows: int, cols: int) -> Tile:
+        """The tile with the valid region `rows` x `cols`, which must lie in its own.
+
+        Raises Fault where it does not: the operation would read what the tile does not hold.
+        """
+        if self.valid_rows == rows and self.valid_cols == cols:
+            return self
+        if self.valid_rows < rows or self.valid_cols < cols:
+            raise Fault(
+                f"valid region of a source is {self.valid_rows}x{self.valid_cols},"
+                f" {rows}x{cols} is read of it [valid-region]"
+            )
+        return self.resized(rows, cols)
+
+    def as_bytes(self, count: int) -> Tile:
+        """The first `count` bytes of each valid row of a row_major tile, as a tile of bytes."""
+        layout = self.layout
+        if layout.is_col_major and self.valid_rows > 1:
+            raise Fault("the bytes of a row of a col_major tile are not executed here")
+        return self.part(byte_layout(layout), self.offset, self.valid_rows, count)
 
     def part(self, layout: Layout, offset: int, valid_rows: int, valid_cols: int) -> Tile:
         """A tile of another layout in the same memory, at a byte offset of it."""

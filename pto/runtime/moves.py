@@ -1,0 +1,435 @@
+"""Operations that move, place, pad, gather and sort elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation
+
+from pto.runtime.compiler import Compiler, Frame, Step, emits
+from pto.runtime.elements import Element
+from pto.runtime.elementwise import domain_check, scalar_of
+from pto.runtime.errors import Fault
+from pto.runtime.operands import enum_attribute, is_tile, operands_of
+from pto.runtime.structure import tile_layout
+from pto.runtime.tile import Tile
+from pto.runtime.transfer import fill_outside
+
+Array = NDArray[Any]
+
+
+def flag(op: Operation, name: str) -> bool:
+    """A boolean attribute; absent is false."""
+    attr = op.attributes.get(name)
+    return isinstance(attr, IntegerAttr) and attr.value.data != 0
+
+
+@emits("pto.tmov")
+def _move(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    if len(operands.ins) > 1:
+        raise Fault("a move that quantises is on the cube side, which is not executed here")
+    src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    _same_storage(operands.ins[0], operands.outs[0])
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        data = source.over(*result.valid).read()
+        np.copyto(result.write(), data.view(result.element.storage))
+
+    return step
+
+
+def _same_storage(source: Any, target: Any) -> None:
+    a, b = tile_layout(source).element, tile_layout(target).element
+    if a.size != b.size or a.per_byte != b.per_byte:
+        raise Fault(f"a source of {a.text}, a destination of {b.text}")
+
+
+@emits("pto.tfillpad")
+def _fill_pad(op: Operation, compiler: Compiler) -> Step:
+    """The source's valid region, the rest of the destination's declared extents padded."""
+    operands = operands_of(op)
+    src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    layout = tile_layout(operands.outs[0])
+    _same_storage(operands.ins[0], operands.outs[0])
+    if not layout.description.pad:
+        raise Fault("the destination's type has no padding value (pad=0)")
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        if source.valid_rows > layout.rows or source.valid_cols > layout.cols:
+            raise Fault(f"{source.valid} valid elements into {layout.rows}x{layout.cols}")
+        held = source.read()
+        if source.memory is result.memory and source.offset != result.offset:
+            held = held.copy()
+        part = result.resized(*source.valid)
+        np.copyto(part.write(), held.view(layout.element.storage))
+        fill_outside(part)
+
+    return step
+
+
+@emits("pto.ttrans")
+def _transpose(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    domain_check(operands.ins[0], tile_layout(operands.outs[0]).element)
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        rows, cols = result.valid
+        np.copyto(result.write(), source.over(cols, rows).read().T)
+
+    return step
+
+
+@emits("pto.textract", "pto.tinsert")
+def _window(op: Operation, compiler: Compiler) -> Step:
+    """A window of the larger tile at [row, col], read (textract) or written (tinsert)."""
+    operands = operands_of(op)
+    src, *place = compiler.slots(operands.ins)
+    if len(place) > 2:
+        raise Fault("extracting or inserting with quantisation is not executed here")
+    dst, extracts = operands.target(compiler), op.name == "pto.textract"
+    _same_storage(operands.ins[0], operands.outs[0])
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        row, col = (frame[place[0]], frame[place[1]]) if place else (0, 0)
+        small, large = (result, source) if extracts else (source, result)
+        window = window_of(large, row, col, *small.valid)
+        if extracts:
+            np.copyto(result.write(), window.read().view(result.element.storage))
+        else:
+            np.copyto(window.write(), source.read().view(result.element.storage))
+
+    return step
+
+
+def window_of(tile: Tile, row: int, col: int, rows: int, cols: int) -> Tile:
+    """`rows` x `cols` elements at [row, col] of a tile's declared extents."""
+    layout = tile.layout
+    if not (0 <= row <= layout.rows - rows and 0 <= col <= layout.cols - cols):
+        raise Fault(
+            f"{rows}x{cols} elements at [{row}, {col}] of a tile of {layout.rows}x{layout.cols}"
+        )
+    offset = tile.offset + row * layout.row_stride + layout.element.stored(col) * layout.col_stride
+    return tile.part(layout, offset, rows, cols)
+
+
+@emits("pto.tconcat")
+def _concatenate(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    a, b = compiler.slots(operands.ins[:2])
+    dst = operands.target(compiler)
+    for value in operands.ins[:2]:
+        domain_check(value, tile_layout(operands.outs[0]).element)
+
+    def step(frame: Frame) -> None:
+        first, second, result = frame[a], frame[b], dst(frame)
+        rows, cols = result.valid
+        if (
+            first.valid_rows != rows
+            or second.valid_rows != rows
+            or (first.valid_cols + second.valid_cols != cols)
+        ):
+            raise Fault(f"{first.valid} and {second.valid} into {result.valid} [valid-region]")
+        result.assign(np.concatenate([first.read(), second.read()], axis=1))
+
+    return step
+
+
+@emits("pto.tci")
+def _count(op: Operation, compiler: Compiler) -> Step:
+    """start, start + 1, ... along the row; start - 1, ... with `descending`."""
+    operands = operands_of(op)
+    start, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    element = tile_layout(operands.outs[0]).element
+    direction, convert = -1 if flag(op, "descending") else 1, scalar_of(element)
+
+    def step(frame: Frame) -> None:
+        result = dst(frame)
+        if result.valid_rows != 1:
+            raise Fault(f"{result.valid_rows} valid rows; a sequence fills one [valid-region]")
+        first, count = convert(frame[start]), np.arange(result.valid_cols)
+        result.write()[0] = first + (direction * count).astype(element.work)
+
+    return step
+
+
+@emits("pto.ttri")
+def _triangle(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    diagonal, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    upper = flag(op, "isUpperOrLower") or flag(op, "upperOrLower")
+
+    def step(frame: Frame) -> None:
+        result = dst(frame)
+        rows, cols = np.ogrid[: result.valid_rows, : result.valid_cols]
+        last = rows + frame[diagonal]
+        result.assign(cols >= last if upper else cols <= last)
+
+    return step
+
+
+# Gathering ---------------------------------------------------------------------------------------
+
+
+def _linear(tile: Tile) -> Tile:
+    """The declared extents of a row_major tile, whose rows follow each other."""
+    whole = tile.resized(tile.layout.rows, tile.layout.cols)
+    if not whole.data.flags.c_contiguous:
+        raise Fault("indices into a window of a tile are not executed here")
+    return whole
+
+
+def _check_index(index: Array, count: int) -> None:
+    if index.size and (int(index.min()) < 0 or int(index.max()) >= count):
+        bad = index[(index < 0) | (index >= count)].flat[0]
+        raise Fault(f"index {bad} into a tile of {count} elements")
+
+
+def gather(source: Tile, index: Array) -> Array:
+    """Elements of a tile by position in its memory. Raises Fault where one was not written."""
+    whole = _linear(source)
+    _check_index(index, whole.data.size)
+    if not whole.ready:
+        size = source.element.size
+        first = source.offset + index.astype(np.int64) * size
+        written = source.memory.written
+        if not all(written[first + byte].all() for byte in range(size)):
+            raise Fault("gathers elements that were never written", f"the tile is {source.text()}")
+    result: Array = whole.data.reshape(-1)[index]
+    return result
+
+
+_PATTERNS = {
+    "P0101": (2, 0),
+    "P1010": (2, 1),
+    "P0001": (4, 0),
+    "P0010": (4, 1),
+    "P0100": (4, 2),
+    "P1000": (4, 3),
+    "P1111": (1, 0),
+}
+"""Step and first column that a mask pattern selects: its lowest digit is column 0."""
+
+
+def _pattern(op: Operation) -> tuple[int, int] | None:
+    name = enum_attribute(op, "maskPattern", "mask_pattern")
+    if name is None:
+        return None
+    if name not in _PATTERNS:
+        raise Fault(f"mask pattern {name} is not executed here")
+    return _PATTERNS[name]
+
+
+@emits("pto.tgather")
+def _gather(op: Operation, compiler: Compiler) -> Step:
+    operands = operands_of(op)
+    src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
+    _same_storage(operands.ins[0], operands.outs[0])
+    if (pattern := _pattern(op)) is not None:
+        return _gather_pattern(src, dst, *pattern)
+    if len(operands.ins) < 2 or len(operands.outs) > 1:
+        raise Fault("gathering by comparison is not executed here")
+    index = compiler.slot(operands.ins[1])
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        positions = frame[index].over(*result.valid).values()
+        gathered = gather(source, positions)
+        np.copyto(result.write(), gathered.view(result.element.storage))
+
+    return step
+
+
+def _gather_pattern(src: int, dst: Callable[[Frame], Tile], every: int, first: int) -> Step:
+    """The selected columns of all rows, one after the other."""
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        chosen = source.read()[:, first::every].reshape(-1)
+        if chosen.size != result.data.size:
+            raise Fault(f"selects {chosen.size} elements for {result.data.size} [valid-region]")
+        data = chosen.view(result.element.storage).reshape(result.data.shape)
+        np.copyto(result.write(), data)
+
+    return step
+
+
+@emits("pto.tgatherb")
+def _gather_blocks(op: Operation, compiler: Compiler) -> Step:
+    """Blocks of 32 bytes at byte offsets from the source's start."""
+    operands = operands_of(op)
+    src, offsets = compiler.slots(operands.ins[:2])
+    dst = operands.target(compiler)
+    _same_storage(operands.ins[0], operands.outs[0])
+    per_block = 32 // tile_layout(operands.outs[0]).element.size
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        rows, cols = result.valid
+        if cols % per_block:
+            raise Fault(f"{cols} valid columns are not whole blocks of 32 bytes")
+        starts = frame[offsets].over(rows, cols // per_block).values().astype(np.int64)
+        size = source.element.size
+        if np.any(starts % size):
+            raise Fault("an offset in the middle of an element")
+        index = starts[..., None] // size + np.arange(per_block)
+        gathered = gather(source, index).reshape(rows, cols)
+        np.copyto(result.write(), gathered.view(result.element.storage))
+
+    return step
+
+
+@emits("pto.tscatter")
+def _scatter(op: Operation, compiler: Compiler) -> Step:
+    """The source's elements to positions of the destination, the last of equal ones staying."""
+    operands = operands_of(op)
+    if _pattern(op) is not None or len(operands.ins) < 2:
+        raise Fault("scattering by a mask pattern is not executed here")
+    src, index = compiler.slots(operands.ins[:2])
+    dst = operands.target(compiler)
+    _same_storage(operands.ins[0], operands.outs[0])
+
+    def step(frame: Frame) -> None:
+        source, positions, result = frame[src], frame[index].values(), dst(frame)
+        whole = _linear(result)
+        _check_index(positions, whole.data.size)
+        data = source.over(*positions.shape).read().view(result.element.storage)
+        whole.data.reshape(-1)[positions] = data
+        starts = result.offset + positions.astype(np.int64) * result.element.size
+        for byte in range(result.element.size):
+            result.memory.written[starts + byte] = True
+
+    return step
+
+
+# Sorting -----------------------------------------------------------------------------------------
+
+_SORT_BLOCK = 32
+PAIR_BYTES = 8
+
+
+def pairs_of(tile: Tile) -> Array:
+    """The (value, index) pairs of a row: records of a value, padding and an index, 8 bytes each."""
+    data = tile.read()
+    if tile.valid_rows != 1 or data.shape[1] * tile.element.size % PAIR_BYTES:
+        raise Fault(f"{tile.valid_rows}x{tile.valid_cols} elements are no row of 8-byte pairs")
+    return np.ascontiguousarray(data).reshape(-1).view(pair_dtype(tile.element))
+
+
+def pair_dtype(element: Element) -> np.dtype[Any]:
+    """A value in its low bytes and an index in its high four."""
+    return np.dtype(
+        {
+            "names": ["value", "index"],
+            "formats": [element.storage, np.uint32],
+            "offsets": [0, 4],
+            "itemsize": PAIR_BYTES,
+        }
+    )
+
+
+def descending(values: Array) -> Array:
+    """The order of the values, largest first, equal ones in the order they are in."""
+    return np.argsort(-values.astype(np.float64), axis=-1, kind="stable")
+
+
+@emits("pto.tsort32")
+def _sort_blocks(op: Operation, compiler: Compiler) -> Step:
+    """Each block of 32 columns, descending, as pairs of value and index."""
+    operands = operands_of(op)
+    src, index = compiler.slots(operands.ins[:2])
+    dst = operands.target(compiler)
+    element = tile_layout(operands.ins[0]).element
+    domain_check(operands.ins[0], tile_layout(operands.outs[0]).element)
+    record = pair_dtype(element)
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        rows, cols = source.valid
+        numbers = np.broadcast_to(frame[index].values(), (rows, cols))
+        if result.valid != (rows, cols * PAIR_BYTES // element.size):
+            raise Fault(
+                f"valid region of the result is {result.valid_rows}x{result.valid_cols},"
+                f" {rows}x{cols * PAIR_BYTES // element.size} are written [valid-region]"
+            )
+        pairs = np.zeros((rows, cols), record)
+        for first in range(0, cols, _SORT_BLOCK):
+            block = slice(first, first + _SORT_BLOCK)
+            order = descending(source.read()[:, block])
+            pairs["value"][:, block] = np.take_along_axis(source.read()[:, block], order, 1)
+            pairs["index"][:, block] = np.take_along_axis(numbers[:, block], order, 1)
+        result.assign(pairs.view(element.storage))
+
+    return step
+
+
+@emits("pto.tmrgsort")
+def _merge(op: Operation, compiler: Compiler) -> Step:
+    """Sorted lists of pairs merged, descending; of equal values the earlier list's comes first."""
+    operands = operands_of(op)
+    if flag(op, "exhausted"):
+        raise Fault("a merge that stops when a list is exhausted is not executed here")
+    tiles = [value for value in operands.ins if is_tile(value)]
+    dst, lists = operands.target(compiler), compiler.slots(tiles)
+    length = [value for value in operands.ins if not is_tile(value)]
+    if length:
+        return _merge_blocks(lists[0], compiler.slot(length[0]), dst)
+    if len(lists) < 2:
+        raise Fault("a merge of one list")
+    has_tmp = "no_tmp" not in _template(op)
+    sources = lists[:-1] if has_tmp else lists
+    counts = None if len(operands.outs) < 2 else compiler.slot(operands.outs[1])
+
+    def step(frame: Frame) -> None:
+        result, parts = dst(frame), [pairs_of(frame[slot]) for slot in sources]
+        _write_pairs(result, _merged(parts))
+        if counts is not None:
+            taken = [len(part) for part in parts]
+            frame[counts] = np.array(taken + [0] * (4 - len(taken)), np.int16)
+
+    return step
+
+
+def _template(op: Operation) -> str:
+    syntax = op.properties.get("syntax")
+    return str(syntax)
+
+
+def _merged(parts: list[Array]) -> Array:
+    pairs = np.concatenate(parts)
+    return pairs[descending(pairs["value"])]
+
+
+def _merge_blocks(src: int, length: int, dst: Callable[[Frame], Tile]) -> Step:
+    """Four consecutive blocks of `length` elements at a time."""
+
+    def step(frame: Frame) -> None:
+        source, result = frame[src], dst(frame)
+        per_block = frame[length] * source.element.size // PAIR_BYTES
+        pairs = pairs_of(source)
+        if per_block <= 0 or len(pairs) % (4 * per_block):
+            raise Fault(f"{source.valid_cols} columns are not four blocks of {frame[length]}")
+        merged = [
+            _merged([pairs[first : first + 4 * per_block]])
+            for first in range(0, len(pairs), 4 * per_block)
+        ]
+        _write_pairs(result, np.concatenate(merged))
+
+    return step
+
+
+def _write_pairs(result: Tile, pairs: Array) -> None:
+    held = result.data.shape[1] * result.element.size // PAIR_BYTES
+    if result.valid_rows != 1 or held > len(pairs):
+        raise Fault(f"{len(pairs)} pairs into {result.valid_rows}x{result.valid_cols} elements")
+    data = np.ascontiguousarray(pairs[:held]).view(np.uint8).view(result.element.storage)
+    result.write()[0] = data
