@@ -6,7 +6,7 @@ Only the types change: comments, names and layout of the file stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from xdsl.ir import Operation, SSAValue
 
@@ -14,8 +14,7 @@ from pto.dialect.ops import AllocTileOp, SubviewOp
 from pto.dialect.types import TileBufType
 from pto.frontend.source import Source
 from pto.passes.locate import position
-from pto.passes.placement import bits_per_column
-from pto.passes.tcvt_rules import BLOCK_BYTES
+from pto.passes.placement import grown
 from pto.passes.tmp_uses import TmpUse
 from pto.spans import Group, Span, find_statement
 
@@ -83,7 +82,9 @@ def _rewrite(source: Source, tile: SSAValue, size: int) -> tuple[TileBufType, li
         spans += _type_spans(source, use.operation, name)
     if any("<" not in source.text[s.start : s.end] for s in spans):
         raise _CannotRewrite("its type is an alias")
-    return _grown(alloc.result.type, size), spans
+    if (new_type := grown(alloc.result.type, size)) is None:
+        raise _CannotRewrite("its layout or element type is not a plain one")
+    return new_type, spans
 
 
 def _result_name(source: Source, operation: Span, alloc: Operation) -> str:
@@ -115,13 +116,3 @@ def _type_at(op: Operation, group: Group, index: int) -> Span:
     if not in_step and not (isinstance(op, SubviewOp) and index == 0 and group.types):
         raise _CannotRewrite(f"{op.name} does not write its type beside it")
     return group.types[index]
-
-
-def _grown(old: TileBufType, size: int) -> TileBufType:
-    bits = bits_per_column(old.dtype)
-    if bits is None or old.blayout != "row_major" or old.slayout != "none_box":
-        raise _CannotRewrite("its layout or element type is not a plain one")
-    row_bytes = -(-size // (old.rows * BLOCK_BYTES)) * BLOCK_BYTES
-    cols = row_bytes * 8 // bits
-    valid_cols = cols if old.valid_cols == old.cols else old.valid_cols
-    return TileBufType(replace(old.data, cols=cols, valid_cols=valid_cols))

@@ -17,6 +17,7 @@ from pto.dialect.types import TileBufType, TileType, element_format, elements_pe
 
 AnyTile = TileBufType | TileType
 
+BLOCK_BYTES = 32
 REPEAT_BYTES = 256
 _BITS = {
     **dict.fromkeys(("f64", "i64", "ui64", "c64"), 64),
@@ -37,6 +38,18 @@ def tile_bytes(tile: AnyTile) -> int | None:
     """Bytes of a tile of its declared shape; None for an element type of unknown size."""
     bits = bits_per_column(tile.dtype)
     return None if bits is None else tile.rows * (-(-tile.cols * bits // 8))
+
+
+def grown(tile: TileBufType, size: int) -> TileBufType | None:
+    """The tile with enough columns for `size` bytes, in whole 32-byte blocks, its rows and element
+    type unchanged; None for a layout or an element type that this cannot be said of."""
+    bits = bits_per_column(tile.dtype)
+    if bits is None or tile.blayout != "row_major" or tile.slayout != "none_box":
+        return None
+    row_bytes = -(-size // (tile.rows * BLOCK_BYTES)) * BLOCK_BYTES
+    cols = row_bytes * 8 // bits
+    valid_cols = cols if tile.valid_cols == tile.cols else tile.valid_cols
+    return TileBufType(replace(tile.data, cols=cols, valid_cols=valid_cols))
 
 
 def constant(value: SSAValue) -> int | None:

@@ -30,7 +30,16 @@ from pto.dialect.types import (
     elements_per_column,
     type_text,
 )
-from pto.passes.placement import Placement, bits_per_column, place, row_stride, tile_bytes
+from pto.passes.placement import (
+    BLOCK_BYTES,
+    AnyTile,
+    Placement,
+    bits_per_column,
+    grown,
+    place,
+    row_stride,
+    tile_bytes,
+)
 from pto.targets import (
     ROUND_MODES,
     TCVT_TARGETS,
@@ -42,10 +51,6 @@ from pto.targets import (
 from pto.targets.grids import is_integer
 from pto.targets.routes import find_route
 from pto.tmp import TmpTerms, tmp_terms
-
-AnyTile = TileBufType | TileType
-
-BLOCK_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,13 +352,8 @@ def unknown_attribute(c: Conversion) -> Iterator[Finding]:
         near = _KEY_SYNONYMS.get(key.lower()) or next(
             iter(difflib.get_close_matches(key.lower(), _KNOWN_KEYS, n=1)), None
         )
-        effect = {
-            "rmode": "it rounds by the pair's default",
-            "satmode": "it saturates by the pair's default",
-            "sat_mode": "it saturates by the pair's default",
-        }
         notes = (
-            (f"did you mean {near!r}? As it is, {effect[near]}",)
+            (f"did you mean {near!r}? As it is, {_default_effect(c, near)}",)
             if near
             else ("tcvt reads rmode and satmode",)
         )
@@ -363,6 +363,15 @@ def unknown_attribute(c: Conversion) -> Iterator[Finding]:
             Where("attribute", key),
             notes,
         )
+
+
+def _default_effect(c: Conversion, key: str) -> str:
+    """What happens without the attribute `key`."""
+    if key == "rmode":
+        mode = f", {c.pairs[0].natural_mode}" if c.pairs and c.pairs[0].rounds else ""
+        return f"it rounds by the pair's default{mode}"
+    mode = f", {c.saturation(c.pairs[0])}" if c.pairs and c.pairs[0].has_saturation else ""
+    return f"it saturates by the default{mode}"
 
 
 # Saturation ---------------------------------------------------------------------------------------
@@ -654,9 +663,23 @@ def _small_tmp(c: Conversion, tmp: AnyTile, needed: TmpTerms) -> Iterator[Findin
         "tmp-small",
         f"the tmp tile has {provided} bytes, {c.names} of {rows}x{cols} {may} {needed.required}",
         Where("tmp", "shape"),
-        (alloc_line(_value_name(c, "tmp"), needed.required), *_bound_note(c)),
+        (*_term_notes(needed), *_larger_tile_notes(c, tmp, needed.required), *_bound_note(c)),
         severity="warning" if c.tmp_is_bound else None,
     )
+
+
+def _term_notes(needed: TmpTerms) -> list[str]:
+    if not needed.head and not needed.tail:
+        return []
+    terms = f"head {needed.head} and tail {needed.tail} bytes"
+    return [f"the larger of {terms} counts; `pto-opt tmp` shows the terms"]
+
+
+def _larger_tile_notes(c: Conversion, tmp: AnyTile, size: int) -> list[str]:
+    larger = grown(tmp, size) if isinstance(tmp, TileBufType) else None
+    if larger is None:
+        return []
+    return [f"large enough: {_value_name(c, 'tmp')} = pto.alloc_tile : {type_text(larger)}"]
 
 
 RULES: tuple[Callable[[Conversion], Iterator[Finding]], ...] = (
