@@ -248,7 +248,8 @@ class Parser:
         return f"expected {expected}, found '{shown}'"
 
     def _expected(self, state: dict[str, int]) -> str:
-        names = {kind for kind in state if kind.isupper() or kind == END} - _UNNAMED
+        names = {kind for kind in state if kind.isupper() or kind == END}
+        names = names - _UNNAMED or names
         if names >= _FREE_CLAUSES:
             closing = sorted(self._describe(name) for name in names & _CLOSING)
             alternatives = [*closing, "a value, type or attribute"]

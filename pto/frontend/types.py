@@ -307,7 +307,7 @@ class _TypeActions:
                 resolved.append(field)
             elif isinstance(field.value, _Shape):
                 resolved.append(_Field(field.token, "shape", field.value))
-            elif isinstance(field.value, tuple) and field.value[1] in LOCS:
+            elif isinstance(field.value, tuple) and self._is_loc(field, fields):
                 resolved.append(_Field(field.token, "loc", field.value))
             else:
                 key = next(positions, None)
@@ -315,6 +315,11 @@ class _TypeActions:
                     raise Problem(field.token, "too many fields in the positional form of a tile")
                 resolved.append(_Field(field.token, key, field.value))
         return resolved
+
+    def _is_loc(self, field: _Field, fields: list[_Field]) -> bool:
+        """Whether a word names the memory space: a known one, or the first and not a type."""
+        word = field.value[1]
+        return word in LOCS or (field is fields[0] and scalar_type(word) is None)
 
     def _checked_tile(self, named: dict[str, Any], where: dict[str, int]) -> Tile:
         if (shape := named.pop("shape", None)) is not None:

@@ -171,7 +171,7 @@ class ControlActions(StructureActions):
 
     def _with_yield(self, region: Region) -> Region:
         """Adds the `scf.yield` that a region without results may leave out."""
-        for block in region.blocks:
+        for block in self._with_block(region).blocks:
             last = block.last_op
             if last is None or not isinstance(last, _TERMINATORS):
                 block.add_op(scf.YieldOp.create(location=self._location()))

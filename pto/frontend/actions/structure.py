@@ -79,10 +79,16 @@ class StructureActions(AttributeActions):
         self._blocks.pop()
         for name in self._scopes.pop():
             del self._values[name]
-        if operations or entry.args or not blocks:
+        if operations or entry.args:
             entry.add_ops(operations or ())
             blocks = [entry, *blocks]
         return Region(blocks)
+
+    def _with_block(self, region: Region) -> Region:
+        """The region, with an empty block if it has none: `{}` is so in every custom syntax."""
+        if not region.blocks:
+            region.add_block(Block())
+        return region
 
     def empty_region(self, token: int) -> Region:
         return self.region(self.open_region(), (None, []))
@@ -134,7 +140,7 @@ class StructureActions(AttributeActions):
         return ModuleOp.create(
             properties=properties,
             attributes=attributes or {},
-            regions=[body],
+            regions=[self._with_block(body)],
             location=location,
         )
 
@@ -169,6 +175,8 @@ class StructureActions(AttributeActions):
     def function(self, header: Any, body: Region | None) -> Operation:
         self._pending = None
         properties, attributes, location = header
+        if body is not None:
+            self._with_block(body)
         if body is not None and properties["function_type"].inputs.data != body.blocks[0].arg_types:
             raise Problem(self._name_token(), "a function with a body names its arguments")
         self._check_forwards()
