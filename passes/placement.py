@@ -44,7 +44,9 @@ def grown(tile: TileBufType, size: int) -> TileBufType | None:
     """The tile with enough columns for `size` bytes, in whole 32-byte blocks, its rows and element
     type unchanged; None for a layout or an element type that this cannot be said of."""
     bits = bits_per_column(tile.dtype)
-    if bits is None or tile.blayout != "row_major" or tile.slayout != "none_box":
+    if bits is None or tile.rows == 0:
+        return None
+    if tile.blayout != "row_major" or tile.slayout != "none_box":
         return None
     row_bytes = -(-size // (tile.rows * BLOCK_BYTES)) * BLOCK_BYTES
     cols = row_bytes * 8 // bits

@@ -77,12 +77,12 @@ class _Walk:
                 state.clear()
             elif op.regions:
                 yield from self._regions(op, state)
-            else:
+            elif state:
                 for tile in _written(op):
                     _forget(tile, state)
 
     def _regions(self, op: Operation, state: _State) -> Iterator[DoubleRounding]:
-        for inner in op.walk():
+        for inner in op.walk() if state else ():
             for tile in _written(inner):
                 _forget(tile, state)
         for region in op.regions:
