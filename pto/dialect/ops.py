@@ -43,6 +43,7 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from pto.dialect.attributes import EnumAttr, RoundModeAttr, SaturationModeAttr
@@ -355,7 +356,7 @@ class OpaqueOp(PtoOp):
     An operation that was in generic form has no template and prints in generic form.
     """
 
-    traits: ClassVar[OpTraits] = OpTraits(lambda: ())
+    traits: ClassVar[OpTraits] = OpTraits(lambda: (NoTerminator(),))
 
     @property
     def syntax(self) -> str | None:

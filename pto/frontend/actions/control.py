@@ -232,6 +232,22 @@ class ControlActions(StructureActions):
             location=location,
         )
 
+    def execute_header(
+        self, results: list[tuple[Attribute, Any]] | None
+    ) -> tuple[list[Attribute], LocationAttr]:
+        return [type for type, _ in results or ()], self._location()
+
+    def scf_execute_region(
+        self, header: Any, body: Region, attributes: Entries | None
+    ) -> Operation:
+        results, location = header
+        return scf.ExecuteRegionOp.create(
+            result_types=results,
+            attributes=attributes or {},
+            regions=(self._with_yield(body),),
+            location=location,
+        )
+
     def initial_values(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
         return [first, *(rest or ())]
 
