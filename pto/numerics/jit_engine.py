@@ -106,18 +106,21 @@ class JitProgram:
         if count < PARALLEL_ELEMENTS or threads == 1:
             self._loop(read, write, count)
             return
-        share = -(-count // threads)
-        share += -share % 64  # whole cache lines of any element width
-        bounds = [(start, min(share, count - start)) for start in range(0, count, share)]
-        others = [
-            _pool().submit(
-                self._loop, read + i * source.itemsize, write + i * target.itemsize, length
-            )
-            for i, length in bounds[1:]
-        ]
-        self._loop(read, write, bounds[0][1])
+        # Several chunks a thread: one that is held up does not hold up the others.
+        chunk = max(-(-count // (8 * threads)), PARALLEL_ELEMENTS // 4)
+        chunk += -chunk % 64  # whole cache lines of any element width
+        starts = iter(range(0, count, chunk))
+
+        def work() -> None:
+            for i in starts:
+                length = min(chunk, count - i)
+                self._loop(read + i * source.itemsize, write + i * target.itemsize, length)
+
+        others = [_pool().submit(work) for _ in range(threads - 1)]
+        work()
         for other in others:
-            other.result()
+            if not other.cancel():
+                other.result()
 
 
 def llvm_ir(program: Program) -> str:

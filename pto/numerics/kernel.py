@@ -309,29 +309,25 @@ def _to_scale(real: Real) -> Word:
 # ----------------------------------------------------------------------------------------- hif8
 
 
-def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, tuple[Word, Word, Word]]:
-    """(|E|, E < 0, mantissa bits lost to the exponent, (|E| >= 2, >= 4, >= 8)) (spec F1).
+def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, Word]:
+    """(|E|, and the masks for |E| >= 2, >= 4, >= 8) of an f32 exponent field (spec F1).
 
-    `exponent` is an f32 exponent field. Of the 3 mantissa bits, 1 is lost from |E| = 4 on, 2 from
-    8 on, and all 3 from 16 on, which is the denormal range. The tests are 1 or 0.
+    Of hif8's 3 mantissa bits, 1 is lost to the exponent from |E| = 4 on, and 2 from 8 on.
     """
-    below_one = less(exponent, F32.bias)
-    distance = _apply_sign(exponent - F32.bias, below_one)
-    from_2, from_4, from_8 = (less(limit - 1, distance) & 1 for limit in (2, 4, 8))
-    return distance, below_one & 1, from_4 + from_8, (from_2, from_4, from_8)
+    distance = _apply_sign(exponent - F32.bias, less(exponent, F32.bias))
+    return distance, less(1, distance), less(3, distance), less(7, distance)
 
 
 def _round_hif8(real: Real, src: Format, mode: str) -> Word:
     """The magnitude as f32 bits, rounded to the precision that hif8 has at its exponent."""
-    exponent = real.magnitude >> 23
-    distance, _, lost, (_, from_4, _) = _hif8_region(exponent)
-    # Half the smallest denormal and more (E = -23) keeps no bit at all, only a carry.
-    from_16 = less(15, distance) & 1
-    lost = lost + from_16 + (1 - nonzero(exponent ^ (F32.bias - 23)))
+    distance, _, from_4, from_8 = _hif8_region(real.magnitude >> 23)
+    # The denormal range, from E = -16 down, keeps only the leading bit. E = -23, half the smallest
+    # denormal, does not keep that either, but carries. Beyond, all is 0 or overflow.
+    lost = -(from_4 + from_8 + less(15, distance) + less(22, distance))
     significand = real.magnitude & 0x7FFFFF | 0x800000
     carry = (significand >> (lost + 19)) & 1
     if mode == "HYBRID":
-        carry = select(-from_4, _hybrid_carry(significand, lost, src), carry)
+        carry = select(from_4, _hybrid_carry(significand, lost, src), carry)
     place = smaller(lost + 20, 23)
     return ((real.magnitude >> place) + carry) << place
 
@@ -349,12 +345,14 @@ def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
 def _hif8_code(magnitude: Word) -> Word:
     """hif8 code of f32 bits without sign whose mantissa fits (spec F1)."""
     exponent = magnitude >> 23
-    distance, below_one, lost, (from_2, from_4, from_8) = _hif8_region(exponent)
-    mantissa = (magnitude & 0x7FFFFF) >> (lost + 20)
-    # Dot field minus the exponent's implicit leading 1: 0x08, 0x10, 0x30 and 0x50 by region.
-    prefix = 8 + (from_2 << 3) + ((from_4 + from_8) << 5)
-    exponent_sign = below_one << (from_2 + 3)
-    normal = (distance << (3 - lost)) + mantissa + prefix + exponent_sign
+    distance, from_2, from_4, from_8 = _hif8_region(exponent)
+    kept = from_4 + from_8 + 3
+    mantissa = (magnitude & 0x7FFFFF) >> (23 - kept)
+    # The sign of E has a bit of its own above the rest of E; the dot field lies above that. Taking
+    # the implicit leading 1 of |E| into account, they add 8, 16, 48 or 80 by region.
+    sign_bit = 8 - (from_2 << 3)
+    prefix = sign_bit + ((3 - kept) << 5)
+    normal = (distance << kept) + mantissa + prefix + (less(exponent, F32.bias) & sign_bit)
     denormal_base = F32.bias - 23
     denormal = larger(exponent, denormal_base) - denormal_base
     return select(less(exponent, F32.bias - 15), denormal, normal)
@@ -365,7 +363,7 @@ def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     largest = (F32.bias + 15) << F32.mantissa_bits
     infinity = largest | 1 << (F32.mantissa_bits - 1)  # 1.5 * 2**15, whose code means inf
     code = _hif8_code(smaller(magnitude, largest if rule.saturate else infinity))
-    code = code | real.sign & (nonzero(code) << 7)
+    code = code | real.sign & (code + 0x7F) & 0x80  # no sign on zero
     assert dst.nan_code is not None
     return select(real.is_number, code, 0 if rule.saturate else dst.nan_code)
 
