@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Attribute
 
 # The modules that say what operations do, which register themselves.
 from pto.runtime import (  # noqa: F401
@@ -21,7 +23,7 @@ from pto.runtime import (  # noqa: F401
     transfer,
 )
 from pto.runtime.arguments import Argument, bind, unbind
-from pto.runtime.compiler import Options, Program
+from pto.runtime.compiler import Observe, Options, Program
 from pto.runtime.core import Core
 from pto.runtime.errors import ArgumentFault, ExecutionError, Fault
 from pto.runtime.memory import Memory
@@ -66,22 +68,76 @@ def run(
         ExecutionError: something that must not happen, with the operation's place.
         ValueError: an unknown target or function, or arguments that do not fit.
     """
-    program = Program(module, options_for(module, arch, default_sat))
-    op = find_function(module, function)
+    kernel = Kernel(module, function, arch=arch, default_sat=default_sat)
     try:
-        arguments = bind_all(op, args)
+        arguments = bind_all(kernel.op, args)
     except ArgumentFault as fault:
         raise ValueError(fault.message) from None
-    core = Core(
-        unified_buffer(program.options.arch), block_idx, block_num, subblock_idx, subblock_num
-    )
-    results = execute(program, op, arguments, core)
+    results = kernel.launch(arguments, Place(block_idx, block_num, subblock_idx, subblock_num))
     for argument in arguments:
         argument.finish()
     return results if len(results) > 1 else results[0] if results else None
 
 
-def options_for(module: ModuleOp, arch: str | None, default_sat: str) -> Options:
+@dataclass(frozen=True)
+class Place:
+    """A core's place in the grid."""
+
+    block_idx: int = 0
+    block_num: int = 1
+    subblock_idx: int = 0
+    subblock_num: int = 1
+
+
+HERE = Place()
+"""The only core there is."""
+
+
+class Kernel:
+    """A function of a module, ready to be launched on cores one after the other.
+
+    Raises ValueError for an unknown target or function.
+    """
+
+    def __init__(
+        self,
+        module: ModuleOp,
+        function: str | None = None,
+        *,
+        arch: str | None = None,
+        default_sat: str = "target",
+        observe: Observe | None = None,
+    ) -> None:
+        self.op = find_function(module, function)
+        self.options = options_for(module, arch, default_sat, observe)
+        self._program = Program(module, self.options)
+
+    @property
+    def arguments(self) -> dict[str, Attribute]:
+        """The types of the arguments by name."""
+        return dict(zip(argument_names(self.op), self.op.function_type.inputs.data, strict=True))
+
+    def launch(
+        self,
+        arguments: Sequence[Argument],
+        place: Place = HERE,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[Any, ...]:
+        """Runs the function on one core and returns its results. Raises ExecutionError."""
+        core = Core(
+            unified_buffer(self.options.arch),
+            place.block_idx,
+            place.block_num,
+            place.subblock_idx,
+            place.subblock_num,
+            progress,
+        )
+        return execute(self._program, self.op, arguments, core)
+
+
+def options_for(
+    module: ModuleOp, arch: str | None, default_sat: str, observe: Observe | None = None
+) -> Options:
     """The options of a run. Raises ValueError for an unknown or unfit target."""
     if default_sat not in DEFAULT_SATURATIONS:
         raise ValueError(
@@ -90,7 +146,7 @@ def options_for(module: ModuleOp, arch: str | None, default_sat: str) -> Options
     target = resolve(arch or named_arch(module) or DEFAULT_ARCH)
     if target not in TCVT_TARGETS:
         raise ValueError(f"{target} has no tiles; targets: {', '.join(TCVT_TARGETS)}")
-    return Options(target, default_sat)
+    return Options(target, default_sat, observe)
 
 
 def named_arch(module: ModuleOp) -> str | None:
@@ -126,16 +182,13 @@ def argument_names(op: func.FuncOp) -> list[str]:
 
 def bind_all(op: func.FuncOp, values: Sequence[Any]) -> list[Argument]:
     """The arguments of a function. Raises ArgumentFault where they do not fit."""
-    types = op.function_type.inputs.data
+    types, names = op.function_type.inputs.data, argument_names(op)
     if len(types) != len(values):
         raise ArgumentFault(
             f"@{op.sym_name.data} takes {len(types)} arguments, not {len(values)}:"
-            f" {', '.join(argument_names(op))}"
+            f" {', '.join(names)}"
         )
-    return [
-        bind(name, type_, value)
-        for name, type_, value in zip(argument_names(op), types, values, strict=True)
-    ]
+    return [bind(*triple) for triple in zip(names, types, values, strict=True)]
 
 
 def unified_buffer(arch: str) -> Memory:

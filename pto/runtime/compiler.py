@@ -25,6 +25,9 @@ Step = Callable[[Frame], None]
 Emit = Callable[[Operation, "Compiler"], Step | None]
 """Makes the step of an operation; None where nothing happens at run time."""
 
+Observe = Callable[[Operation, "Compiler", Step], Step]
+"""Makes the step that runs in place of a tile operation's own, and runs that one."""
+
 EMITTERS: dict[str, Emit] = {}
 """What each operation does, by name."""
 
@@ -70,8 +73,8 @@ class Options:
     """Canonical target."""
     default_sat: str = "target"
     """What an absent satmode means: `target`, `on` or `off` (spec S14)."""
-    observe: Callable[[Operation, Core, Frame, Compiler, Step], None] | None = None
-    """Runs the step of a tile operation instead of the executor; for traces."""
+    observe: Observe | None = None
+    """Wraps the steps of tile operations, for traces."""
 
 
 @dataclass
@@ -163,11 +166,7 @@ class Compiler:
         observe = self.options.observe
         if observe is None or step is None or not op.name.startswith("pto.t"):
             return step
-
-        def observed(frame: Frame) -> None:
-            observe(op, frame[0], frame, self, step)
-
-        return observed
+        return observe(op, self, step)
 
     def region(self, region: Region) -> tuple[Callable[[Frame], None], tuple[int, ...]]:
         """Runs a region of one block; the slots of what it yields."""

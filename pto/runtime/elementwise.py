@@ -1,7 +1,7 @@
 """Operations on corresponding elements of tiles, and on tiles and scalars.
 
 The valid region of the destination is the domain; every source must cover it (ISA conventions).
-Arithmetic is done in the element type, in f32 for f16 and bf16, and rounded once to the element type.
+Arithmetic is done in the element type, in f32 for f16 and bf16, and rounded once to the type.
 exp, log, rsqrt and pow of f32 are computed in f64 and rounded once, so that the result is the
 same on every machine.
 """

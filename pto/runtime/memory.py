@@ -63,7 +63,7 @@ class GlobalBuffer:
         """Raises Fault unless bytes `first` up to `last` (exclusive) lie in the buffer."""
         if first < 0 or last > self.data.size:
             raise Fault(
-                f"{what} bytes {first} to {last} of {self.name}, which has {self.data.size}",
+                f"{what} bytes {first} to {last} of %{self.name}, which has {self.data.size}",
                 "the array is too small, or the offset is wrong",
             )
 
@@ -150,9 +150,10 @@ class View:
         if buffer.given or 0 in self.shape:
             return
         _, last = self._span()
-        buffer.grow(last)
-        if self.pointer.offset == 0 and self._is_compact():
-            buffer.extent = self.shape if last == buffer.size else None
+        if last > buffer.size:
+            buffer.grow(last)
+            spans = self.pointer.offset == 0 and self._is_compact()
+            buffer.extent = self.shape if spans else None
 
     def _is_compact(self) -> bool:
         expected = 1

@@ -1,0 +1,438 @@
+"""`pto-opt run`: executes a function of a `.pto` file on arrays."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pto.cli.files import InputError, read_text
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from xdsl.ir import Operation
+
+    from pto.cli.compare import Comparison
+    from pto.runtime.api import Place
+    from pto.runtime.arguments import Argument
+    from pto.runtime.elements import Element
+    from pto.runtime.trace import Trace
+
+    Array = NDArray[Any]
+
+_RESULT = "result"
+"""The name of a function's result in --out and --check."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options of `pto-opt run`."""
+    parser.description = "Execute a function on one vector core after the other."
+    parser.epilog = (
+        "A file of a format that numpy lacks (bf16, fp8, hif8, ...) holds bit patterns. An array"
+        " argument that is not given is made by the function, as large as its views say."
+        " Exit status: 0 done, 1 an error in the program or a failed check, 2 wrong use."
+    )
+    parser.add_argument("file", metavar="FILE", help="a .pto file, or - for standard input")
+    parser.add_argument("--func", metavar="F", help="needed where the file has several functions")
+    parser.add_argument(
+        "--arg",
+        action="append",
+        default=[],
+        metavar="[NAME=]VALUE",
+        help="FILE.npy, FILE.bin, zeros:16x64 or a number; without NAME, the next argument",
+    )
+    parser.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="write an argument's array afterwards (.npy or .bin); NAME is 'result' for a result",
+    )
+    parser.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE.npy",
+        help="compare with the expected array; NAME may be left out if one array is written",
+    )
+    parser.add_argument(
+        "--tolerance", type=int, default=0, metavar="ULPS", help="that --check allows (default 0)"
+    )
+    parser.add_argument("--arch", metavar="A", help="target; wins over the one the module names")
+    parser.add_argument(
+        "--default-sat",
+        choices=("target", "on", "off"),
+        default="target",
+        help="what an absent satmode means (default: each pair's own default)",
+    )
+    parser.add_argument("--block-idx", type=int, metavar="I", help="run one block (default: all)")
+    parser.add_argument("--block-num", type=int, default=1, metavar="N", help="blocks (default 1)")
+    parser.add_argument("--subblock-idx", type=int, metavar="I", help="(default: all)")
+    parser.add_argument("--subblock-num", type=int, default=1, metavar="N", help="(default 1)")
+    parser.add_argument(
+        "--trace", action="store_true", help="print what each tile operation produces"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the verb and returns the exit status."""
+    import pto
+    from pto.cli.run_values import UsageError
+    from pto.runtime.errors import ExecutionError, Fault
+    from pto.targets import UnknownTarget
+
+    try:
+        return _run(args)
+    except pto.ParseError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ExecutionError as error:
+        print(error, file=sys.stderr)
+        return 2 if error.is_argument else 1
+    except (InputError, UsageError, UnknownTarget, Fault) as error:
+        print(f"pto-opt run: {error}", file=sys.stderr)
+        for note in getattr(error, "notes", ()):
+            print(f"  note: {note}", file=sys.stderr)
+        return 2
+
+
+def _run(args: argparse.Namespace) -> int:
+    import pto
+    from pto.runtime.trace import Trace
+
+    name = "<stdin>" if args.file == "-" else args.file
+    module = pto.parse(read_text(args.file), filename=name)
+    trace = Trace(print) if args.trace else None
+    session = _Session(module, args, trace)
+    for remark in session.assumptions():
+        print(f"pto-opt run: {remark}", file=sys.stderr)
+    session.launch()
+    if trace is not None and trace.conversions:
+        print("conversions:", *trace.summary(), sep="\n  ")
+    session.report()
+    return int(session.check_failed())
+
+
+class _Session:
+    """One run from the command line: the kernel, its arguments and what becomes of them."""
+
+    def __init__(self, module: Any, args: argparse.Namespace, trace: Trace | None) -> None:
+        from pto.cli.run_values import UsageError
+        from pto.runtime.api import Kernel
+
+        self._options = args
+        self._module = module
+        try:
+            self.kernel = Kernel(
+                module,
+                args.func,
+                arch=args.arch,
+                default_sat=args.default_sat,
+                observe=None if trace is None else trace.observe,
+            )
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        self._names = list(self.kernel.arguments)
+        self._places = _places(args)
+        self._out = dict(self._named(text, "--out") for text in args.out)
+        self._given = self._read_arguments()
+        self._bound = self._bind()
+        self._results: tuple[Any, ...] = ()
+        self._check = self._named_checks()
+
+    # Arguments ---------------------------------------------------------------------------------
+
+    def _named(self, text: str, option: str) -> tuple[str, str]:
+        """NAME=FILE with a known name; a position stands for a name."""
+        from pto.cli.run_values import UsageError
+
+        name, equals, rest = text.partition("=")
+        if not equals or not rest:
+            raise UsageError(f"{option} {text}: write NAME=FILE")
+        return self._known(name, option), rest
+
+    def _known(self, name: str, option: str) -> str:
+        from pto.cli.run_values import UsageError
+
+        name = name.removeprefix("%")
+        if name in self._names or name.rstrip("0123456789") == _RESULT:
+            return name
+        if name.isdecimal() and int(name) < len(self._names):
+            return self._names[int(name)]
+        raise UsageError(f"{option}: no argument {name!r}; arguments: {', '.join(self._names)}")
+
+    def _read_arguments(self) -> dict[str, Any]:
+        from pto.cli.run_values import UsageError, names_a_file, read_value
+
+        given: dict[str, Any] = {}
+        position = 0
+        for text in self._options.arg:
+            name, equals, value = text.partition("=")
+            if not equals or (names_a_file(text) and name.removeprefix("%") not in self._names):
+                if position >= len(self._names):
+                    raise UsageError(f"--arg {text}: the function takes {len(self._names)}")
+                name, value = self._names[position], text
+                position += 1
+            name = self._known(name, "--arg")
+            given[name] = read_value(name, self.kernel.arguments[name], value)
+        return given
+
+    def _bind(self) -> dict[str, Argument]:
+        from pto.runtime.arguments import bind
+
+        return {
+            name: bind(name, type_, self._given.get(name, self._from_grid(name, self._places[0])))
+            for name, type_ in self.kernel.arguments.items()
+        }
+
+    def _from_grid(self, name: str, place: Place) -> int | None:
+        """The place of a block for the scalar arguments that are called so."""
+        for field in ("subblock_idx", "subblock_num", "block_idx", "block_num"):
+            if name.endswith(field):
+                return int(getattr(place, field))
+        return None
+
+    # Running -----------------------------------------------------------------------------------
+
+    def launch(self) -> None:
+        """Runs every place of the grid that was asked for."""
+        from pto.runtime.arguments import bind
+
+        progress = _Progress(len(self._places))
+        for number, place in enumerate(self._places):
+            for name, type_ in self.kernel.arguments.items():
+                on_grid = self._from_grid(name, place)
+                if name not in self._given and on_grid is not None:
+                    self._bound[name] = bind(name, type_, on_grid)
+            self._results = self.kernel.launch(
+                list(self._bound.values()), place, progress.of_place(number)
+            )
+        progress.finish()
+        for argument in self._bound.values():
+            argument.finish()
+
+    def assumptions(self) -> list[str]:
+        """What the run took for granted because neither the file nor an option says it."""
+        from pto.runtime.api import named_arch
+
+        arch, module, found = self.kernel.options.arch, self._module, []
+        if self._options.arch is None and named_arch(module) is None:
+            found.append(f"the file names no target; runs as {arch} (--arch)")
+        without = sum(_default_decides(op, arch) for op in module.walk())
+        if without:
+            default = self._options.default_sat
+            meaning = "the default of each pair" if default == "target" else default.upper()
+            found.append(
+                f"{without} conversion{'s' * (without > 1)} without satmode: {meaning} on {arch}"
+                " (--default-sat)"
+            )
+        return found
+
+    # Afterwards --------------------------------------------------------------------------------
+
+    def report(self) -> None:
+        """Writes the outputs and says what was written."""
+        from pto.cli.run_values import write_array
+
+        for name, path in self._out.items():
+            array, element = self._array(name)
+            write_array(path, array)
+            print(f"{name}: {_shape(array)} {element.text} -> {path}")
+        for name in self._unsaved():
+            array, element = self._array(name)
+            print(f"{name}: {_shape(array)} {element.text}, written but not saved (--out {name}=)")
+        for number, value in enumerate(self._results):
+            if _result_name(number, len(self._results)) not in self._out:
+                print(f"{_result_name(number, len(self._results))}: {value}")
+
+    def _unsaved(self) -> list[str]:
+        """Arguments that were not given, were written, and go nowhere."""
+        from pto.runtime.memory import Pointer
+
+        return [
+            name
+            for name, argument in self._bound.items()
+            if name not in self._out
+            and name not in self._check
+            and isinstance(argument.value, Pointer)
+            and not argument.value.buffer.given
+            and argument.value.buffer.written.any()
+        ]
+
+    def _array(self, name: str) -> tuple[Array, Element]:
+        """An argument's array as it is now, or a result, and its element type."""
+        import numpy as np
+
+        from pto.cli.run_values import UsageError, element_behind
+        from pto.runtime.memory import Pointer
+
+        if name.rstrip("0123456789") == _RESULT and name not in self._bound:
+            return self._result(name)
+        element = element_behind(self.kernel.arguments[name])
+        if element is None:
+            raise UsageError(f"{name} is a scalar; only arrays are written")
+        if name in self._given:
+            return np.asarray(self._given[name]), element
+        value = self._bound[name].value
+        if not isinstance(value, Pointer):
+            raise UsageError(f"{name} was not given: --arg {name}=zeros:SHAPE makes one")
+        items = value.buffer.data.view(element.storage)
+        shape = value.buffer.extent
+        if shape is None or int(np.prod(shape)) != items.size:
+            return items, element
+        return items.reshape(shape), element
+
+    def _result(self, name: str) -> tuple[Array, Element]:
+        import numpy as np
+
+        from pto.cli.run_values import UsageError
+        from pto.runtime.elements import element_of
+
+        names = [_result_name(n, len(self._results)) for n in range(len(self._results))]
+        if name not in names:
+            raise UsageError(f"no {name}; results: {', '.join(names) or 'none'}")
+        number = names.index(name)
+        type_ = self.kernel.op.function_type.outputs.data[number]
+        return np.asarray(self._results[number]), element_of(getattr(type_, "dtype", type_))
+
+    def _named_checks(self) -> dict[str, str]:
+        from pto.cli.run_values import UsageError
+
+        checks = {}
+        for text in self._options.check:
+            if "=" in text:
+                name, path = self._named(text, "--check")
+            elif len(self._out) == 1:
+                name, path = next(iter(self._out)), text
+            else:
+                raise UsageError("--check: name the array, NAME=FILE.npy")
+            checks[name] = path
+        return checks
+
+    def check_failed(self) -> bool:
+        """Compares with the expected arrays; whether any differs."""
+        from pto.cli.compare import compare
+        from pto.cli.run_values import UsageError, read_npy
+
+        failed = False
+        for name, path in self._check.items():
+            array, element = self._array(name)
+            expected = read_npy(path, element)
+            if expected.size != array.size or expected.dtype.itemsize != array.dtype.itemsize:
+                raise UsageError(
+                    f"{path}: {_shape(expected)} of {expected.dtype}, {name} is {_shape(array)}"
+                    f" of {array.dtype}"
+                )
+            result = compare(
+                _codes(array, element),
+                _codes(expected.reshape(array.shape), element),
+                element.format,
+                tolerance=self._options.tolerance,
+            )
+            failed |= result.count > 0
+            print(_comparison_text(name, path, result, self._options.tolerance))
+        return failed
+
+
+def _default_decides(op: Operation, arch: str) -> bool:
+    """Whether a conversion leaves out a saturation mode that makes a difference (spec S14)."""
+    from pto.dialect.ops import TCvtOp
+    from pto.dialect.types import element_format
+    from pto.targets import lookup
+
+    if not isinstance(op, TCvtOp) or op.satmode is not None:
+        return False
+    src, dst = (element_format(getattr(t, "dtype", t)) for t in (op.src.type, op.dst_type))
+    pair = None if src is None or dst is None else lookup(arch, src, dst)
+    return pair is not None and pair.has_saturation
+
+
+def _codes(array: Array, element: Element) -> Array:
+    import numpy as np
+
+    from pto.runtime.elements import unpack
+
+    array = np.ascontiguousarray(array)
+    if element.per_byte == 2 and array.dtype.itemsize == element.size:
+        return unpack(array, element)
+    return array.view(element.bits)
+
+
+def _comparison_text(name: str, path: str, result: Comparison, tolerance: int) -> str:
+    allowed = f" within {tolerance} ulp" if tolerance else ""
+    if not result.count:
+        far = f", the largest distance {result.largest} ulp" if result.largest else ""
+        return f"{name}: all {result.compared:,} elements equal {path}{allowed}{far}"
+    lines = [
+        f"{name}: {result.count:,} of {result.compared:,} elements differ from {path}{allowed}"
+    ]
+    for mismatch in result.worst:
+        distance = "NaN" if mismatch.ulps is None else f"{mismatch.ulps:,} ulp"
+        index = ", ".join(map(str, mismatch.index))
+        lines.append(
+            f"  [{index}]: {mismatch.actual!r}, expected {mismatch.expected!r} ({distance})"
+        )
+    if result.count > len(result.worst):
+        lines.append(f"  ... and {result.count - len(result.worst):,} more, none farther off")
+    return "\n".join(lines)
+
+
+def _result_name(number: int, count: int) -> str:
+    return _RESULT if count == 1 else f"{_RESULT}{number}"
+
+
+def _shape(array: Array) -> str:
+    return "x".join(map(str, array.shape)) or "1"
+
+
+def _places(args: argparse.Namespace) -> list[Place]:
+    """The cores to run, in turn: one block or all of them, and their sub-blocks."""
+    from pto.cli.run_values import UsageError
+    from pto.runtime.api import Place
+
+    def chosen(index: int | None, count: int, option: str) -> Sequence[int]:
+        if count < 1 or (index is not None and not 0 <= index < count):
+            raise UsageError(f"--{option}-idx {index} of --{option}-num {count}")
+        return range(count) if index is None else (index,)
+
+    return [
+        Place(block, args.block_num, subblock, args.subblock_num)
+        for block in chosen(args.block_idx, args.block_num, "block")
+        for subblock in chosen(args.subblock_idx, args.subblock_num, "subblock")
+    ]
+
+
+class _Progress:
+    """A line on the terminal for runs that take more than a moment."""
+
+    _DELAY = 1.0  # seconds
+    _EVERY = 0.1
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._next = time.monotonic() + self._DELAY
+        self._on = sys.stderr.isatty()
+        self._shown = False
+
+    def of_place(self, number: int) -> Callable[[int, int], None] | None:
+        """What an outermost loop of the block calls with its iteration and their count."""
+        if not self._on:
+            return None
+
+        def at(iteration: int, iterations: int) -> None:
+            now = time.monotonic()
+            if now < self._next:
+                return
+            self._next, self._shown = now + self._EVERY, True
+            block = f"block {number + 1} of {self._places}, " if self._places > 1 else ""
+            sys.stderr.write(f"\r\x1b[K{block}iteration {iteration + 1} of {iterations}")
+            sys.stderr.flush()
+
+        return at
+
+    def finish(self) -> None:
+        """Takes the line away."""
+        if self._shown:
+            sys.stderr.write("\r\x1b[K")
