@@ -14,8 +14,8 @@ from pto.dialect.types import TileBufType, TileType
 from pto.passes.locate import position
 from pto.passes.module_target import named_target
 from pto.passes.placement import row_stride, tile_bytes
-from pto.passes.tcvt_rules import Conversion
-from pto.targets import resolve
+from pto.passes.tcvt_findings import Conversion
+from pto.targets import TMP_TARGET, resolve
 from pto.tmp import TmpTerms
 
 
@@ -46,8 +46,8 @@ def tmp_uses(
 ) -> Iterator[TmpUse]:
     """The conversions of a module that need a tmp tile or are given one, in text order.
 
-    `arch` None takes the target that the module names, and a2a3, the only one that uses tmp tiles,
-    where it names none.
+    `arch` None takes the target that the module names, and the one that uses tmp tiles where it
+    names none.
     """
     for op in module.walk():
         if isinstance(op, TCvtOp) and (use := _use(op, arch, default_sat)) is not None:
@@ -62,7 +62,7 @@ def _use(op: TCvtOp, arch: str | None, default_sat: str) -> TmpUse | None:
     if tmp is not None and not isinstance(tmp, TileBufType | TileType):
         return None
     named = named_target(op)
-    target = resolve(arch) if arch else (named and named.resolved) or "a2a3"
+    target = resolve(arch) if arch else (named and named.resolved) or TMP_TARGET
     conversion = Conversion(op, src, dst, tmp, target, default_sat, require_tmp=False)
     terms = conversion.tmp_needed
     if terms is None and tmp is None:

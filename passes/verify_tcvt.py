@@ -25,7 +25,8 @@ from pto.frontend.source import Source, source_of
 from pto.passes.locate import Locator, position
 from pto.passes.module_target import NamedTarget, named_target
 from pto.passes.tcvt_chains import DoubleRounding, Step, find_double_rounding
-from pto.passes.tcvt_rules import RULES, Conversion, Finding, Where
+from pto.passes.tcvt_findings import Conversion, Finding, Where
+from pto.passes.tcvt_rules import RULES
 from pto.passes.vcvt_rules import VCVT, register_conversion
 from pto.targets import TCVT_TARGETS, UnknownTarget, lookup, resolve
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pto.targets import ELEMENT_FORMATS, resolve
+from pto.targets import ELEMENT_FORMATS, TMP_TARGET, product
 
 REPEAT_MAX = 255  # repeats of one vector call
 REPEAT_ELEMENTS = 64  # 32-bit elements of one repeat of 256 bytes
@@ -44,11 +44,12 @@ def tmp_terms(
     *,
     row_stride: int | None = None,
     saturation: str | None = "OFF",
-    arch: str = "a2a3",
+    arch: str = TMP_TARGET,
 ) -> TmpTerms:
     """As `tmp_bytes`, with the terms of the formula."""
     _check(src, dst, rows, cols, row_stride, saturation)
-    if resolve(arch) != "a2a3" or saturation == "ON" or rows == 0 or cols == 0:
+    without = not product(arch).pytorch_needs_tmp or saturation == "ON"
+    if without or rows == 0 or cols == 0:
         return TmpTerms(0)
     match src, dst:
         case "f32", "i16":
@@ -68,7 +69,7 @@ def tmp_bytes(
     *,
     row_stride: int | None = None,
     saturation: str | None = "OFF",
-    arch: str = "a2a3",
+    arch: str = TMP_TARGET,
 ) -> int:
     """Bytes that the tmp tile of a TCVT must have, whatever its dtype (spec T, TCVT).
 

@@ -14,8 +14,8 @@ from pto.targets import (
     Pair,
     Table,
     UnknownTarget,
+    product,
     tables,
-    title,
 )
 
 INSTRUCTIONS = ("TCVT", "Cast", "astype", "MulCast")
@@ -111,7 +111,7 @@ def _row(table: Table, row: Pair) -> tuple[str, ...]:
 
 
 def _heading(table: Table) -> str:
-    return f"{table.instruction} on {table.product} ({title(table.product)})"
+    return f"{table.instruction} on {table.product} ({product(table.product).title})"
 
 
 def _as_text(found: Sequence[Table]) -> str:

@@ -7,9 +7,11 @@ Importing is cheap: a file is parsed when a question first needs it.
 from pto.targets.products import (
     TARGETS,
     TCVT_TARGETS,
+    TMP_TARGET,
+    Product,
     UnknownTarget,
+    product,
     resolve,
-    title,
     unified_buffer_bytes,
 )
 from pto.targets.tables import (
@@ -30,16 +32,18 @@ __all__ = [
     "ROUND_MODES",
     "TARGETS",
     "TCVT_TARGETS",
+    "TMP_TARGET",
     "Pair",
+    "Product",
     "Table",
     "UnknownTarget",
     "astype_pair",
     "cast_pair",
     "lookup",
     "mulcast_pair",
+    "product",
     "resolve",
     "tables",
     "tcvt_table",
-    "title",
     "unified_buffer_bytes",
 ]

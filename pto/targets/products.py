@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ TARGETS = (
 
 TCVT_TARGETS = ("a2a3", "a5")
 """The targets that have the TCVT tile instruction."""
+
+TMP_TARGET = "a2a3"
+"""The target whose TCVT uses a tmp operand (`Product.pytorch_needs_tmp`)."""
 
 
 class UnknownTarget(ValueError):
@@ -70,9 +74,37 @@ def resolve(name: str) -> str:
     raise UnknownTarget(f"unknown target {name!r}{hint}; known targets: {', '.join(TARGETS)}")
 
 
-def title(target: str) -> str:
-    """The vendor's name of a target, for tables and messages."""
-    return str(_products()[resolve(target)]["title"])
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What is known of one target besides its tables."""
+
+    name: str
+    title: str
+    """The vendor's name, for tables and messages."""
+    unified_buffer_bytes: int | None
+    """Where vec tiles live; None where the documents do not say."""
+    pytorch_needs_tmp: bool
+    """TCVT takes the PyTorch-compatible path only with a tmp operand (spec S10)."""
+    none_may_truncate: bool
+    """Its public header sends NONE on float to integer to TRUNC (spec R7)."""
+    float_saturation_control: str | None
+    """The control register bit that decides how floats saturate, instead of the instruction."""
+
+
+@cache
+def product(name: str) -> Product:
+    """What is known of a target, by its name or an alias. Raises UnknownTarget."""
+    target = resolve(name)
+    entry = _products()[target]
+    kib = entry.get("unified_buffer_kib")
+    return Product(
+        name=target,
+        title=entry["title"],
+        unified_buffer_bytes=None if kib is None else kib * 1024,
+        pytorch_needs_tmp=entry.get("pytorch_needs_tmp", False),
+        none_may_truncate=entry.get("none_may_truncate", False),
+        float_saturation_control=entry.get("float_saturation_control"),
+    )
 
 
 def unified_buffer_bytes(arch: str) -> int:
@@ -80,8 +112,7 @@ def unified_buffer_bytes(arch: str) -> int:
 
     Raises UnknownTarget for a target whose documents do not give the size.
     """
-    target = resolve(arch)
-    kib = _products()[target].get("unified_buffer_kib")
-    if kib is None:
-        raise UnknownTarget(f"the unified buffer size of {target} is not documented")
-    return int(kib) * 1024
+    size = product(arch).unified_buffer_bytes
+    if size is None:
+        raise UnknownTarget(f"the unified buffer size of {resolve(arch)} is not documented")
+    return size

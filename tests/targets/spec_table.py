@@ -21,7 +21,7 @@ i4 | f16[=] | -
 ui32 | - | ui8[int] ui16[int] i16[int]
 f8e4m3fn f8e5m2 hif8 | - | f32[=]
 f4e1m2 f4e2m1 | - | bf16[=]
-"""  # noqa: E501
+"""
 
 OFF_BY_DEFAULT = {
     ("f16", "ui8"),

@@ -40,7 +40,7 @@ func.func @k(%s: !pto.tile_buf<vec, 16x80xf32, valid=16x65>, %d: !pto.tile_buf<v
   return
 }
 }
-"""  # noqa: E501
+"""
 
 
 @pytest.fixture

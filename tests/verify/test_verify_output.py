@@ -19,7 +19,7 @@ func.func @f(%s: !pto.tile_buf<vec, 16x64xf32>, %d: !pto.tile_buf<vec, 16x64xbf1
   return
 }
 }
-"""  # noqa: E501
+"""
 
 
 def text_of(report: FileReport, **options: object) -> list[str]:
@@ -111,7 +111,7 @@ func.func @f(%s: !pto.tile_buf<loc=vec, dtype=i64, rows=16, cols=64, v_row=16, v
       : !pto.tile_buf<loc=vec, dtype=f16, rows=16, cols=64, v_row=16, v_col=64, blayout=row_major, slayout=none_box, fractal=512, pad=0>)
   return
 }
-"""  # noqa: E501
+"""
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
