@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 Kind = Literal["float", "tapered", "scale", "signed", "unsigned", "complex"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Format:
-    """One element format. Widths are in bits; the codes are unsigned bit patterns."""
+    """One element format. Widths are in bits; the codes are unsigned bit patterns.
+
+    There is one record of each format, so formats compare by identity.
+    """
 
     name: str  #: spec name, such as "f8e4m3fn"
     bits: int  #: width of one element; 4-bit elements pack two to a byte (spec F2)
@@ -124,6 +127,9 @@ class Format:
 
     def __str__(self) -> str:
         return self.name
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return format_of, (self.name,)
 
 
 def _ieee(name: str, exponent_bits: int, mantissa_bits: int, carrier: str) -> Format:

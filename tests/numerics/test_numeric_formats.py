@@ -1,5 +1,6 @@
 """The formats as data: values, limits, packing."""
 
+import pickle
 import subprocess
 import sys
 
@@ -59,6 +60,10 @@ def test_encode_inverts_decode(name: str) -> None:
     values = decode_array(codes, name)
     finite = np.isfinite(values)
     assert np.array_equal(encode(values[finite], name), codes[finite])
+
+
+def test_copies_are_the_format() -> None:
+    assert pickle.loads(pickle.dumps(FORMATS["hif8"])) is FORMATS["hif8"]
 
 
 def test_complex_parts() -> None:
