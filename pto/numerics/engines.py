@@ -30,6 +30,9 @@ COMPILE_AFTER = 1 << 22
 #: Elements of the blocks that a strided or byte-swapped array is copied through.
 BLOCK = 1 << 13
 
+#: Elements that a conversion in place copies at a time.
+IN_PLACE_BLOCK = 1 << 20
+
 
 class Conversion:
     """One conversion of codes, with its engines."""
@@ -48,9 +51,7 @@ class Conversion:
         """
         run = self._engine(source.size, engine)
         if _is_flat(source, self.dtypes[0]) and _is_flat(target, self.dtypes[1]):
-            if np.may_share_memory(source, target):
-                source = source.copy()
-            run(source.reshape(-1), target.reshape(-1))
+            _run_flat(run, source.reshape(-1), target.reshape(-1))
             return
         for block, result in blocks(source, target, self.dtypes):
             run(block, result)
@@ -94,6 +95,18 @@ def _jit_is_available() -> bool:
     from pto.numerics import jit_engine
 
     return jit_engine.is_available()
+
+
+def _run_flat(run: Run, source: Array, target: Array) -> None:
+    if not np.may_share_memory(source, target):
+        run(source, target)
+    elif source.ctypes.data == target.ctypes.data and source.itemsize >= target.itemsize:
+        # In place: no block writes over what a later one reads.
+        for start in range(0, len(source), IN_PLACE_BLOCK):
+            end = start + IN_PLACE_BLOCK
+            run(source[start:end].copy(), target[start:end])
+    else:
+        run(source.copy(), target)
 
 
 def _is_flat(array: Array, native: np.dtype[Any]) -> bool:

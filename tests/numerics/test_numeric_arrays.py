@@ -93,6 +93,20 @@ def test_out_may_overlap_the_input(engine: str, shift: int) -> None:
     assert np.array_equal(target, expected)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("to", ["f32", "i32", "f16", "f8e5m2", "i64"])
+def test_in_place(engine: str, to: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "IN_PLACE_BLOCK", 100)
+    fmt = FORMATS[to]
+    memory = np.zeros(2000, np.uint64)
+    source = memory.view(np.float32)[:1500]
+    source[:] = BASE.ravel()[:1500]
+    expected = plain(source, to)
+    target = memory.view(fmt.carrier)[:1500]
+    convert(source, to, out=target, engine=engine)
+    assert np.array_equal(target.view(fmt.code_dtype), expected.view(fmt.code_dtype))
+
+
 def test_read_only_input() -> None:
     values = BASE.copy()
     values.flags.writeable = False
