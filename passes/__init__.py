@@ -17,6 +17,11 @@ def _load(module: str, name: str) -> type[ModulePass]:
 
 
 _PASSES = {
+    "pto-fold-tcvt": ("fold_tcvt", "FoldTcvtPass"),
+    "pto-legalize-tcvt": ("legalize_tcvt", "LegalizeTcvtPass"),
+    "pto-lower-tcvt": ("lower_tcvt", "LowerTcvtPass"),
+    "pto-materialize-tmp": ("materialize_tmp", "MaterializeTmpPass"),
+    "pto-tile-to-buf": ("tile_to_buf", "TileToBufPass"),
     "verify-tcvt": ("verify_tcvt", "VerifyTcvtPass"),
 }
 

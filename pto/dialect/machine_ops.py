@@ -6,10 +6,11 @@ Those on the unified buffer have the regular shape, their operands being pointer
                      strides = array<i64: 1, 1, 4, 8>} : !pto.ptr<f32, ub>)
              outs(%d : !pto.ptr<f16, ub>)
 
-Three forms (spec C1): `count` alone; `mask` an integer (the first elements of each repeat); `mask` an
-array of 64-bit words (one bit an element). The last two go with `repeat` and `strides`, the numbers
-of AscendC's repeat parameters in their order: block strides, destination first, then repeat
-strides, all in blocks of 32 bytes. The number of lanes and the mask follow the wider type.
+Three forms (spec C1): `count` alone; `mask` an integer (the first elements of each repeat); `mask`
+an array of 64-bit words (one bit an element). The last two go with `repeat` and `strides`, the
+numbers of AscendC's repeat parameters in their order: block strides, destination first, then repeat
+strides, all in blocks of 32 bytes. The number of lanes and the mask follow the wider type. Where
+they are known only at run time, an integer mask and the repeat are two operands after the pointers.
 Saturation is the machine's state (CTRL), not an operand.
 
 Those on registers are the assembler's `vlds`, `vcvt`, `vsts` and predicates; `vcvt` is PyPTO's
@@ -24,7 +25,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, IntegerType, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseArrayBase,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    i64,
+)
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -38,6 +46,13 @@ REPEAT_BYTES = 256
 BLOCK_BYTES = 32
 REPEAT_MAX = 255
 STRIDE_MAX = 255
+
+SATURATION_BIT = 59
+"""CTRL bit of conversions to integers: 0 saturates, 1 keeps the lowest bits."""
+FLOAT_SATURATION_BIT = 48
+"""CTRL bit of conversions to narrower floats: 0 saturates, 1 gives infinity and NaN (spec S2)."""
+NAN_BIT = 50
+"""CTRL bit that keeps NaN in saturating conversions to 8-bit floats (spec S2)."""
 
 FORMAT_BITS: dict[str, int] = {
     **dict.fromkeys(("f64", "i64", "ui64", "c64"), 64),
@@ -138,7 +153,24 @@ class BufferOp(RegularOp):
 
     def pointers(self) -> list[SSAValue]:
         """The pointers in the order of `POINTERS`."""
-        return [*self.outs, *self.ins]
+        return [*self.outs, *self.ins[: len(self.POINTERS) - 1]]
+
+    def dynamic(self) -> tuple[SSAValue, SSAValue] | None:
+        """Mask and repeat where they are operands, of type i64."""
+        extra = self.ins[len(self.POINTERS) - 1 :]
+        return (extra[0], extra[1]) if len(extra) == 2 else None
+
+    def verify_(self) -> None:
+        super().verify_()
+        extra = self.ins[len(self.POINTERS) - 1 :]
+        if len(extra) == 1 or any(value.type != i64 for value in extra):
+            raise VerifyException(
+                "mask and repeat are both operands, of type i64, or both attributes"
+            )
+        if self.dynamic() is None:
+            self.form()
+        else:
+            self.form(1 if _four_bit(self.formats()) is None else 2, 0)
 
     def formats(self) -> tuple[str, ...]:
         """Formats of the pointers, destination first. Raises VerifyException."""
@@ -147,12 +179,15 @@ class BufferOp(RegularOp):
             for role, value in zip(self.POINTERS, self.pointers(), strict=True)
         )
 
-    def form(self) -> VectorForm:
+    def form(self, mask: int | None = None, repeat: int | None = None) -> VectorForm:
         """The form, checked against every limit of the documents (spec C1).
 
+        `mask` and `repeat` are the values of those operands, where there are any.
         Raises VerifyException that names the limit.
         """
         formats = self.formats()
+        if mask is not None and repeat is not None:
+            return self._dynamic_form(mask, repeat, formats)
         count, repeat = _integer(self, "count"), _integer(self, "repeat")
         mask_attr = self.attributes.get("mask")
         listed = isinstance(mask_attr, DenseArrayBase | ArrayAttr)
@@ -160,7 +195,7 @@ class BufferOp(RegularOp):
         bits = _integers(self, "mask") if listed else None
         strides = _integers(self, "strides")
         if count is not None:
-            if (mask, bits, repeat, strides) != (None, None, None, None):
+            if not (mask is bits is repeat is strides is None):
                 raise VerifyException("count goes without mask, repeat and strides")
             _check_count(count, formats)
             return VectorForm(count, None, None, 1, ())
@@ -174,6 +209,16 @@ class BufferOp(RegularOp):
         if bits is not None:
             _check_bits(bits, formats)
         return VectorForm(None, mask, bits, repeat, strides)
+
+    def _dynamic_form(self, mask: int, repeat: int, formats: tuple[str, ...]) -> VectorForm:
+        if {"count", "mask", "repeat"} & set(self.attributes):
+            raise VerifyException("mask and repeat are operands; give only strides")
+        strides = _integers(self, "strides") or ()
+        self._check_counted_only(formats)
+        _check_range("repeat", repeat, 0, REPEAT_MAX)
+        _check_strides(strides, self.POINTERS)
+        _check_mask(mask, formats)
+        return VectorForm(None, mask, None, repeat, strides)
 
     def _check_counted_only(self, formats: tuple[str, ...]) -> None:
         wide = [f for f in formats if FORMAT_BITS[f] == 64 or f.startswith("c")]
@@ -240,7 +285,7 @@ class CastOp(BufferOp):
     """
 
     name = "pto.cast"
-    signature = Signature(("src",), ("dst",), attributes_in_ins=True)
+    signature = Signature(("src", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
     POINTERS = ("dst", "src")
 
     @property
@@ -260,14 +305,13 @@ class CastOp(BufferOp):
                 f"Cast {src} to {dst} has no mode {self.rmode}; "
                 f"it has {' '.join(dict.fromkeys(m for row in rows for m in row.modes))}"
             )
-        self.form()
 
 
 class MulCastOp(BufferOp):
     """MulCast (spec M1): the product in the source's type, then Cast with NONE, saturating."""
 
     name = "pto.mulcast"
-    signature = Signature(("src0", "src1"), ("dst",), attributes_in_ins=True)
+    signature = Signature(("src0", "src1", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
     POINTERS = ("dst", "src0", "src1")
 
     def verify_(self) -> None:
@@ -276,14 +320,13 @@ class MulCastOp(BufferOp):
         if src != other:
             raise VerifyException(f"src0 is {src} and src1 is {other}, but must be of one type")
         _offered(self, lambda product: mulcast_pair(product, src, dst), f"MulCast {src} to {dst}")
-        self.form()
 
 
 class DuplicateOp(BufferOp):
     """Duplicate: writes the integer `value` into the selected elements of `dst`."""
 
     name = "pto.duplicate"
-    signature = Signature((), ("dst",), attributes_in_ins=True)
+    signature = Signature(("mask?", "repeat?"), ("dst",), attributes_in_ins=True)
     POINTERS = ("dst",)
 
     @property
@@ -306,14 +349,13 @@ class DuplicateOp(BufferOp):
             else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
         )
         _check_range("value", self.value, low, high)
-        self.form()
 
 
 class AndOp(BufferOp):
     """And: bitwise, of 16-bit integers, in the selected elements."""
 
     name = "pto.and"
-    signature = Signature(("src0", "src1"), ("dst",), attributes_in_ins=True)
+    signature = Signature(("src0", "src1", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
     POINTERS = ("dst", "src0", "src1")
 
     def verify_(self) -> None:
@@ -321,7 +363,6 @@ class AndOp(BufferOp):
         formats = set(self.formats())
         if formats not in ({"i16"}, {"ui16"}):
             raise VerifyException("and takes three operands of i16 or of ui16")
-        self.form()
 
 
 # ---- Registers

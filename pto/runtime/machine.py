@@ -7,30 +7,58 @@ one of instructions, not of elements.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
 from pto.dialect.ops import TCvtOp
-from pto.runtime import api, machine_emit  # noqa: F401  (machine_emit registers the operations)
-from pto.runtime.compiler import Program
+from pto.runtime import machine_emit  # noqa: F401  (registers the operations)
+from pto.runtime.api import HERE, Kernel, Place, bind_all, execute, unified_buffer
+from pto.runtime.arguments import Argument
 from pto.runtime.errors import ArgumentFault
 from pto.runtime.machine_core import MachineCore
 from pto.runtime.machine_report import Report
 from pto.runtime.machine_vector import VectorUnit
 
 
-def machine_core(arch: str, **place: int) -> MachineCore:
-    """A core of the target with an empty unified buffer; `place` as in `pto.run`."""
-    return MachineCore(api.unified_buffer(arch), **place, vector_unit=VectorUnit(Report(arch)))
+class MachineKernel(Kernel):
+    """A function of a lowered module, ready to be launched on the machine.
+
+    `report` counts what all launches did. Raises ValueError for an unknown target or function, and
+    for a tcvt that was not lowered.
+    """
+
+    def __init__(
+        self, module: ModuleOp, function: str | None = None, *, arch: str | None = None
+    ) -> None:
+        if any(isinstance(op, TCvtOp) for op in module.walk()):
+            raise ValueError("the module holds tcvt operations; run pto-lower-tcvt first")
+        super().__init__(module, function, arch=arch)
+        self.report = Report(self.options.arch)
+        self.unified_buffer = unified_buffer(self.options.arch)
+
+    def launch(
+        self,
+        arguments: Sequence[Argument],
+        place: Place = HERE,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[Any, ...]:
+        """Runs the function on one core and returns its results. Raises ExecutionError."""
+        core = MachineCore(
+            self.unified_buffer,
+            place.block_idx,
+            place.block_num,
+            place.subblock_idx,
+            place.subblock_num,
+            progress,
+            vector_unit=VectorUnit(self.report),
+        )
+        return execute(self._program, self.op, arguments, core)
 
 
 def run_lowered(
-    module: ModuleOp,
-    function: str | None,
-    *args: Any,
-    arch: str | None = None,
-    default_sat: str = "target",
+    module: ModuleOp, function: str | None, *args: Any, arch: str | None = None
 ) -> tuple[Any, Report]:
     """Executes a function of a lowered module on the machine.
 
@@ -46,17 +74,13 @@ def run_lowered(
         ValueError: an unknown target or function, arguments that do not fit, or a tcvt that was not
             lowered.
     """
-    if any(isinstance(op, TCvtOp) for op in module.walk()):
-        raise ValueError("the module holds tcvt operations; lower it with pto-lower-tcvt first")
-    program = Program(module, api.options_for(module, arch, default_sat))
-    op = api.find_function(module, function)
+    kernel = MachineKernel(module, function, arch=arch)
     try:
-        arguments = api.bind_all(op, args)
+        arguments = bind_all(kernel.op, args)
     except ArgumentFault as fault:
         raise ValueError(fault.message) from None
-    core = machine_core(program.options.arch)
-    results = api.execute(program, op, arguments, core)
+    results = kernel.launch(arguments)
     for argument in arguments:
         argument.finish()
     value = results if len(results) > 1 else results[0] if results else None
-    return value, core.vector_unit.report
+    return value, kernel.report

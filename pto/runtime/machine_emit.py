@@ -8,7 +8,14 @@ from typing import cast
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-from pto.dialect.machine_ops import BUFFER_OPS, BufferOp, VcvtOp
+from pto.dialect.machine_ops import (
+    BUFFER_OPS,
+    MODE_OF_LETTER,
+    BufferOp,
+    RegisterCast,
+    VcvtOp,
+    vreg_format,
+)
 from pto.dialect.ops import OpaqueOp
 from pto.dialect.types import PtrType, element_format, elements_per_column
 from pto.numerics import FORMATS
@@ -17,7 +24,7 @@ from pto.runtime.compiler import EMITTERS, Compiler, Frame, Step, emits
 from pto.runtime.errors import Fault
 from pto.runtime.machine_core import MachineCore
 from pto.runtime.machine_registers import astype, less_than, load, pattern, store
-from pto.runtime.machine_vector import prepare
+from pto.runtime.machine_vector import Instruction, prepare
 from pto.runtime.tile import Tile
 
 
@@ -89,16 +96,36 @@ def _set_deq_scale(op: Operation, compiler: Compiler) -> Step:
 @emits(*BUFFER_OPS)
 def _buffer_operation(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, BufferOp)
-    try:
-        run = prepare(op)
-    except VerifyException as error:
-        raise Fault(str(error)) from None
     slots = compiler.slots(op.pointers())
+    if (dynamic := op.dynamic()) is not None:
+        return _dynamic_operation(op, slots, compiler.slots(dynamic))
+    run = _prepared(op)
 
     def step(frame: Frame) -> None:
         run(frame[0].vector_unit, [frame[slot] for slot in slots])
 
     return step
+
+
+def _dynamic_operation(op: BufferOp, slots: tuple[int, ...], sizes: tuple[int, ...]) -> Step:
+    """An instruction whose mask and repeat are values; each pair of them is prepared once."""
+    mask, repeat = sizes
+    known: dict[tuple[int, int], Instruction] = {}
+
+    def step(frame: Frame) -> None:
+        key = frame[mask], frame[repeat]
+        if key not in known:
+            known[key] = _prepared(op, *key)
+        known[key](frame[0].vector_unit, [frame[slot] for slot in slots])
+
+    return step
+
+
+def _prepared(op: BufferOp, *sizes: int) -> Instruction:
+    try:
+        return prepare(op, *sizes)
+    except VerifyException as error:
+        raise Fault(str(error)) from None
 
 
 @emits("pto.vecscope")
@@ -200,5 +227,25 @@ def _cast_pointer(op: Operation, compiler: Compiler) -> Step | None:
         core: MachineCore = frame[0]
         value = frame[source]
         frame[result] = value.retype(bits) if from_pointer else core.address(value, bits)
+
+    return step
+
+
+@emits("pto.vtrc")
+def _round(op: Operation, compiler: Compiler) -> Step:
+    """Rounds to integral values of the same type (spec R11)."""
+    letter = re.search(r'"(?:ROUND_)?(\w)"', cast(OpaqueOp, op).syntax or "")
+    name = vreg_format(op.operands[0].type)
+    mode = MODE_OF_LETTER.get(letter.group(1)) if letter else None
+    if name != "f32" or mode is None or len(op.operands) != 2:
+        raise Fault(
+            "only f32 under a predicate, with one of the letters R A F C Z, is rounded here"
+        )
+    vtrc = astype(RegisterCast(name, name, 0, mode, "OFF"), "vtrc")
+    source, predicate = compiler.slots(op.operands)
+    result = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        frame[result] = vtrc(frame[0].vector_unit, frame[source], frame[predicate])
 
     return step

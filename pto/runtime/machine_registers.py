@@ -1,10 +1,10 @@
-"""The register unit: predicates, loads, astype and stores on registers of 256 bytes (spec A, L3)."""
+"""The register unit: predicates, loads, astype and stores on 256 bytes (spec A, L3)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -74,11 +74,23 @@ def less_than(count: int, bits: int) -> tuple[Predicate, int]:
 
 
 # How a load spreads memory over lanes: (bytes of an item in memory, bytes of its lane).
-_LOADS = {"NORM": (1, 1), "UNPK_B8": (1, 2), "UNPK_B16": (2, 4), "UNPK_B32": (4, 8), "UNPK4": (1, 4),
-    "UNPK4_B8": (1, 4)}  # fmt: skip
+_LOADS = {
+    "NORM": (1, 1),
+    "UNPK_B8": (1, 2),
+    "UNPK_B16": (2, 4),
+    "UNPK_B32": (4, 8),
+    "UNPK4": (1, 4),
+}
 # How a store packs lanes into memory: the same.
-_STORES = {"NORM_B8": (1, 1), "NORM_B16": (2, 2), "NORM_B32": (4, 4), "PK_B16": (1, 2), "PK_B32": (2, 4),
-    "PK_B64": (4, 8), "PK4_B32": (1, 4)}  # fmt: skip
+_STORES = {
+    "NORM_B8": (1, 1),
+    "NORM_B16": (2, 2),
+    "NORM_B32": (4, 4),
+    "PK_B16": (1, 2),
+    "PK_B32": (2, 4),
+    "PK_B64": (4, 8),
+    "PK4_B32": (1, 4),
+}
 
 
 def load(dist: str) -> Callable[[VectorUnit, UbPointer, bool], Register]:
@@ -159,8 +171,13 @@ def _listed(table: dict[str, tuple[int, int]]) -> str:
     return ", ".join(table)
 
 
-def astype(cast: RegisterCast) -> Callable[[VectorUnit, Register, Predicate], Register]:
-    """`vcvt` (spec A1): the conversion of the selected lanes; every other lane becomes zero."""
+def astype(
+    cast: RegisterCast, name: str = "vcvt"
+) -> Callable[[VectorUnit, Register, Predicate], Register]:
+    """`vcvt` (spec A1): the conversion of the selected lanes; every other lane becomes zero.
+
+    `name` is what the report counts it as.
+    """
     convert = converter(cast.src, cast.dst, cast.mode, cast.saturation, False)
     keeping = converter(cast.src, cast.dst, cast.mode, cast.saturation, True)
     take, take_known = _taker(cast)
@@ -174,7 +191,7 @@ def astype(cast: RegisterCast) -> Callable[[VectorUnit, Register, Predicate], Re
         lanes = max(0, -(-(predicate.lanes * predicate.lane_bytes - offset) // step))
         codes = (keeping if unit.keeps_nan() else convert)(take(value.data))
         codes[lanes * pairs :] = 0
-        unit.report.instructions["vcvt"] += 1
+        unit.report.instructions[name] += 1
         unit.report.elements += lanes * pairs
         if value.known is None:
             return Register(put(codes))
@@ -188,7 +205,7 @@ def astype(cast: RegisterCast) -> Callable[[VectorUnit, Register, Predicate], Re
 Mover = Callable[[Array], Array]
 
 
-@lru_cache(maxsize=None)
+@cache
 def _unit_bytes(format_: str) -> int:
     """Bytes of an element, or of a pair of 4-bit elements."""
     return max(FORMAT_BITS[format_] // 8, 1)
@@ -219,8 +236,7 @@ def _taker(cast: RegisterCast) -> tuple[Mover, Mover]:
 
     def take_known(known: Array) -> Array:
         at = layout * unit
-        found: Array = known.reshape(-1, step)[:, at : at + unit].all(axis=1)
-        return found
+        return np.asarray(known.reshape(-1, step)[:, at : at + unit].all(axis=1))
 
     return take, take_known
 

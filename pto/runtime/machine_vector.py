@@ -1,4 +1,4 @@
-"""The vector unit on the unified buffer: Cast, MulCast and the steps of a2a3 programs (spec C, M)."""
+"""The vector unit on the unified buffer: Cast, MulCast, and the steps of a2a3 (spec C, M)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pto.dialect.machine_ops import (
+    FLOAT_SATURATION_BIT,
+    FORMAT_BITS,
+    NAN_BIT,
+    SATURATION_BIT,
     BufferOp,
     CastOp,
     DuplicateOp,
-    FORMAT_BITS,
     MulCastOp,
     VectorForm,
     lanes_per_repeat,
@@ -27,13 +30,6 @@ Array = NDArray[Any]
 Convert = Callable[[Array], Array]
 Compute = Callable[..., Array]
 """From the codes of the sources to those of the destination."""
-
-SATURATION_BIT = 59
-"""CTRL bit of conversions to integers: 0 saturates, 1 keeps the lowest bits."""
-FLOAT_SATURATION_BIT = 48
-"""CTRL bit of conversions to narrower floats: 0 saturates, 1 gives infinity and NaN (spec S2)."""
-NAN_BIT = 50
-"""CTRL bit that keeps NaN in saturating conversions to 8-bit floats (spec S2)."""
 
 
 def saturation_bit(dst: str) -> int:
@@ -163,12 +159,13 @@ class _Plan:
     repeats: int
 
 
-def prepare(op: BufferOp) -> Instruction:
+def prepare(op: BufferOp, mask: int | None = None, repeat: int | None = None) -> Instruction:
     """The instruction of an operation, its form resolved once.
 
-    Raises VerifyException for a form that breaks a limit.
+    `mask` and `repeat` are the values of those operands, where there are any. Raises
+    VerifyException for a form that breaks a limit.
     """
-    form, formats = op.form(), op.formats()
+    form, formats = op.form(mask, repeat), op.formats()
     repeats = form.repeat
     if form.count is not None:
         repeats = -(-form.count // lanes_per_repeat(*formats))

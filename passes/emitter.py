@@ -1,0 +1,410 @@
+"""Builds the operations of lowered programs: scalars that fold, loops, pointers, instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, func, scf
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    f16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from pto.dialect.attributes import enum_class
+from pto.dialect.machine_ops import BufferOp, VcvtOp, mask_type, vreg_type
+from pto.dialect.ops import OpaqueOp, opaque_op_class, segments
+from pto.dialect.types import Pointer, PtrType, TileBufType, TileType, type_text
+
+Index = int | SSAValue
+"""An extent or offset: a number where it is known, else a value of type index."""
+
+INDEX = IndexType()
+
+
+def ub_pointer(dtype: Attribute) -> PtrType:
+    """`!pto.ptr<T, ub>`."""
+    return PtrType(Pointer(dtype, "ub"))
+
+
+class Emitter:
+    """Inserts operations before `anchor`.
+
+    Arithmetic on numbers that are known is done here, so that a static shape leaves no trace of it,
+    and equal arithmetic is done once. Constants are those that the function has, or new ones in
+    front of the first operation.
+    """
+
+    def __init__(self, anchor: Operation) -> None:
+        self._location = anchor.location
+        self._anchor = anchor
+        self._first: Operation | None = None
+        self._builder = self._top = Builder(InsertPoint.before(anchor))
+        self._constants = _constants_before(anchor)
+        self._scopes: list[dict[tuple[object, ...], SSAValue]] = [{}]
+
+    def insert(self, op: Operation, hint: str | None = None) -> Operation:
+        """Inserts an operation at the current place; `hint` names its first result."""
+        op.location = self._location
+        self._builder.insert(op)
+        if self._first is None:
+            self._first = op
+        if hint is not None and op.results:
+            op.results[0].name_hint = hint
+        return op
+
+    # ---- Scalars
+
+    def constant(self, value: int, type_: Attribute = INDEX) -> SSAValue:
+        """A constant."""
+        key = (value, type_)
+        if key not in self._constants:
+            assert isinstance(type_, IndexType | IntegerType)
+            op = arith.ConstantOp(IntegerAttr(value, type_))
+            op.location = self._location
+            Builder(InsertPoint.before(self._first or self._anchor)).insert(op)
+            suffix = "" if isinstance(type_, IndexType) else f"_{type_text(type_)}"
+            op.result.name_hint = f"c{value}{suffix}" if value >= 0 else f"cn{-value}{suffix}"
+            self._constants[key] = op.result
+        return self._constants[key]
+
+    def value(self, index: Index) -> SSAValue:
+        """The index as a value."""
+        return self.constant(index) if isinstance(index, int) else index
+
+    def _binary(
+        self, cls: type[arith.SignlessIntegerBinaryOperation], a: Index, b: Index, hint: str | None
+    ) -> SSAValue:
+        left, right = self.value(a), self.value(b)
+        return self._once((cls, left, right), lambda: cls(left, right), hint)
+
+    def _once(
+        self, key: tuple[object, ...], make: Callable[[], Operation], hint: str | None
+    ) -> SSAValue:
+        """The result of a pure operation, which is not repeated where it is already at hand."""
+        for scope in self._scopes:
+            if key in scope:
+                return scope[key]
+        result = self.insert(make(), hint).results[0]
+        self._scopes[-1][key] = result
+        return result
+
+    def add(self, a: Index, b: Index, hint: str | None = None) -> Index:
+        """a + b."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a + b
+        if a == 0 or b == 0:
+            return b if a == 0 else a
+        return self._binary(arith.AddiOp, a, b, hint)
+
+    def sub(self, a: Index, b: Index, hint: str | None = None) -> Index:
+        """a - b."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a - b
+        return a if b == 0 else self._binary(arith.SubiOp, a, b, hint)
+
+    def mul(self, a: Index, b: Index, hint: str | None = None) -> Index:
+        """a * b."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a * b
+        if a == 1 or b == 1:
+            return b if a == 1 else a
+        return self._binary(arith.MuliOp, a, b, hint)
+
+    def div(self, a: Index, b: int, hint: str | None = None) -> Index:
+        """a / b, rounded down; a is not negative."""
+        if isinstance(a, int):
+            return a // b
+        return a if b == 1 else self._binary(arith.DivUIOp, a, b, hint)
+
+    def rem(self, a: Index, b: int, hint: str | None = None) -> Index:
+        """a mod b; a is not negative."""
+        return a % b if isinstance(a, int) else self._binary(arith.RemUIOp, a, b, hint)
+
+    def least(self, a: Index, b: Index, hint: str | None = None) -> Index:
+        """The smaller one."""
+        if isinstance(a, int) and isinstance(b, int):
+            return min(a, b)
+        return self._binary(arith.MinSIOp, a, b, hint)
+
+    def to_i64(self, index: Index) -> SSAValue:
+        """The index as an i64."""
+        if isinstance(index, int):
+            return self.constant(index, i64)
+        return self._once((i64, index), lambda: arith.IndexCastOp(index, i64), None)
+
+    def to_i32(self, index: Index) -> SSAValue:
+        """The index as an i32."""
+        if isinstance(index, int):
+            return self.constant(index, i32)
+        return self._once((i32, index), lambda: arith.IndexCastOp(index, i32), None)
+
+    # ---- Control flow
+
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        outer, self._builder = self._builder, Builder(InsertPoint.at_end(block))
+        self._scopes.append({})
+        yield
+        self._scopes.pop()
+        self._builder = outer
+
+    def loop(self, end: Index, step: int, body: Callable[[Index], None], hint: str) -> None:
+        """`for hint = 0 to end step step`, without a loop where there is one iteration or none."""
+        if isinstance(end, int) and end <= step:
+            if end > 0:
+                body(0)
+            return
+        block = Block(arg_types=[INDEX])
+        block.args[0].name_hint = hint
+        bounds = [self.value(0), self.value(end), self.value(step)]
+        self.insert(scf.ForOp(*bounds, [], Region(block)))
+        with self._inside(block):
+            body(block.args[0])
+            self.insert(scf.YieldOp())
+
+    def if_positive(self, index: Index, body: Callable[[], None]) -> None:
+        """Runs the body where the index is positive."""
+        if isinstance(index, int):
+            if index > 0:
+                body()
+            return
+        condition = self.insert(arith.CmpiOp(index, self.value(0), "sgt")).results[0]
+        block = Block()
+        self.insert(scf.IfOp(condition, [], Region(block)))
+        with self._inside(block):
+            body()
+            self.insert(scf.YieldOp())
+
+    def pieces(
+        self, total: Index, size: int, most: int, body: Callable[[Index, Index], None], hint: str
+    ) -> None:
+        """Calls `body(first, count)` for pieces of at most `size` of `total`, which is at most
+        `most`: written out where the total is known, else in a loop where it may need one."""
+        if isinstance(total, int):
+            for first in range(0, total, size):
+                body(first, min(size, total - first))
+        elif most <= size:
+            body(0, total)
+        else:
+            self.loop(
+                total,
+                size,
+                lambda first: body(first, self.least(self.sub(total, first), size)),
+                hint,
+            )
+
+    # ---- Machine operations
+
+    def opaque(
+        self,
+        name: str,
+        syntax: str,
+        operands: Sequence[SSAValue] = (),
+        results: Sequence[Attribute] = (),
+        attributes: dict[str, Attribute] | None = None,
+        regions: Sequence[Region] = (),
+        hint: str | None = None,
+    ) -> Operation:
+        """An operation with its statement's template (see `OpaqueOp`)."""
+        cls = opaque_op_class(f"pto.{name}")
+        assert issubclass(cls, OpaqueOp)
+        return self.insert(
+            cls.create(
+                operands=operands,
+                result_types=results,
+                properties={"syntax": StringAttr(syntax)},
+                attributes=attributes or {},
+                regions=regions,
+            ),
+            hint,
+        )
+
+    def address(self, tile: SSAValue) -> SSAValue:
+        """`pto.tile_buf_addr`."""
+        type_ = tile.type
+        assert isinstance(type_, TileBufType | TileType)
+        pointer = ub_pointer(type_.dtype)
+        hint = f"{tile.name_hint}_p" if tile.name_hint else None
+        syntax = f"% : {type_text(type_)} -> {type_text(pointer)}"
+        return self.opaque("tile_buf_addr", syntax, [tile], [pointer], hint=hint).results[0]
+
+    def valid_extent(self, tile: SSAValue, axis: str) -> SSAValue:
+        """`pto.tile_valid_rows` or `pto.tile_valid_cols`, `axis` being rows or cols."""
+        syntax = f"% : {type_text(tile.type)} -> index"
+        return self.opaque(f"tile_valid_{axis}", syntax, [tile], [INDEX], hint=axis).results[0]
+
+    def advance(self, pointer: SSAValue, count: Index) -> SSAValue:
+        """`pto.addptr`, `count` in elements."""
+        if count == 0:
+            return pointer
+        syntax = f"%, % : {type_text(pointer.type)} -> {type_text(pointer.type)}"
+        hint = pointer.name_hint
+        op = self.opaque("addptr", syntax, [pointer, self.value(count)], [pointer.type], hint=hint)
+        return op.results[0]
+
+    def reinterpret(self, pointer: SSAValue, dtype: Attribute) -> SSAValue:
+        """`pto.castptr` to elements of another type."""
+        type_ = ub_pointer(dtype)
+        if pointer.type == type_:
+            return pointer
+        syntax = f"% : {type_text(pointer.type)} -> {type_text(type_)}"
+        op = self.opaque("castptr", syntax, [pointer], [type_], hint=pointer.name_hint)
+        return op.results[0]
+
+    def barrier(self) -> None:
+        """Waits for the vector instructions before it: the next one reads what they wrote."""
+        pipe = type_text(enum_class("pipe")("PIPE_V"))
+        self.opaque("barrier", pipe)
+
+    def vector(
+        self,
+        cls: type[BufferOp],
+        dst: SSAValue,
+        sources: Sequence[SSAValue],
+        *,
+        mask: Index,
+        repeat: Index,
+        strides: Sequence[int],
+        attributes: dict[str, Attribute] | None = None,
+    ) -> None:
+        """A repeat-based instruction; `strides` as in its operation."""
+        ins = list(sources)
+        named: dict[str, Attribute] = dict(attributes or {})
+        if isinstance(mask, int) and isinstance(repeat, int):
+            named |= {"mask": IntegerAttr(mask, i64), "repeat": IntegerAttr(repeat, i64)}
+        else:
+            ins += [self.to_i64(mask), self.to_i64(repeat)]
+        named["strides"] = DenseArrayBase.from_list(i64, list(strides))
+        self.insert(
+            cls.create(
+                operands=[*ins, dst],
+                properties={"operandSegmentSizes": segments(len(ins), 1)},
+                attributes=named,
+            )
+        )
+
+    # ---- The control register (a2a3)
+
+    def control(self) -> SSAValue:
+        """`pto.get_ctrl`."""
+        return self.opaque("get_ctrl", ": i64", results=[i64], hint="ctrl").results[0]
+
+    def with_bit(self, control: SSAValue, bit: int, value: int, hint: str) -> SSAValue:
+        """The control word with a bit cleared or set."""
+        op = self.opaque(
+            f"sbitset{value}",
+            "%, % : i64, i64 -> i64",
+            [control, self.constant(bit, i64)],
+            [i64],
+            hint=hint,
+        )
+        return op.results[0]
+
+    def set_control(self, control: SSAValue) -> None:
+        """`pto.set_ctrl`."""
+        self.opaque("set_ctrl", "% : i64", [control])
+
+    def set_deq_scale(self, scale: float) -> None:
+        """`pto.set_deqscale`: what an i32 is multiplied with on its way to f16 (spec S13)."""
+        op = self.insert(arith.ConstantOp(FloatAttr(scale, f16)), "scale")
+        self.opaque("set_deqscale", "% : f16", [op.results[0]])
+
+    # ---- Registers (a5)
+
+    def vecscope(self, body: Callable[[], None]) -> None:
+        """`pto.vecscope { .. }`: the part of a program that the vector core's registers run."""
+        block = Block()
+        self.opaque("vecscope", "{^}", regions=[Region(block)])
+        with self._inside(block):
+            body()
+
+    def all_lanes(self, bits: int) -> SSAValue:
+        """`pto.pset_bN "PAT_ALL"`."""
+        type_ = mask_type(bits)
+        syntax = f'"PAT_ALL" : {type_text(type_)}'
+        return self.opaque(f"pset_b{bits}", syntax, results=[type_], hint="all").results[0]
+
+    def first_lanes(self, count: Index, bits: int) -> SSAValue:
+        """`pto.plt_bN`: the first `count` lanes, or all."""
+        type_ = mask_type(bits)
+        syntax = f"% : i32 -> {type_text(type_)}, i32"
+        op = self.opaque(f"plt_b{bits}", syntax, [self.to_i32(count)], [type_, i32], hint="mask")
+        op.results[1].name_hint = "rest"
+        return op.results[0]
+
+    def load(self, pointer: SSAValue, offset: Index, dist: str) -> SSAValue:
+        """`pto.vlds`."""
+        type_ = pointer.type
+        assert isinstance(type_, PtrType)
+        vreg = vreg_type(type_.dtype)
+        op = self.opaque(
+            "vlds",
+            f"%[%] {{}} : {type_text(type_)} -> {type_text(vreg)}",
+            [pointer, self.value(offset)],
+            [vreg],
+            {"dist": StringAttr(dist)},
+            hint="v",
+        )
+        return op.results[0]
+
+    def register_cast(
+        self, value: SSAValue, mask: SSAValue, dtype: Attribute, attributes: dict[str, str]
+    ) -> SSAValue:
+        """`pto.vcvt` (astype)."""
+        vreg = vreg_type(dtype)
+        types = f"{type_text(value.type)}, {type_text(mask.type)} -> {type_text(vreg)}"
+        op = self.opaque(
+            VcvtOp.name.removeprefix("pto."),
+            f"%, % {{}} : {types}" if attributes else f"%, % : {types}",
+            [value, mask],
+            [vreg],
+            {key: StringAttr(text) for key, text in attributes.items()},
+            hint="r",
+        )
+        return op.results[0]
+
+    def round_register(self, value: SSAValue, mask: SSAValue, letter: str) -> SSAValue:
+        """`pto.vtrc`: rounds to integral values, of the same type."""
+        types = f"{type_text(value.type)}, {type_text(mask.type)} -> {type_text(value.type)}"
+        syntax = f'%, %, "{letter}" : {types}'
+        return self.opaque("vtrc", syntax, [value, mask], [value.type], hint="r").results[0]
+
+    def store(
+        self, value: SSAValue, pointer: SSAValue, offset: Index, mask: SSAValue, dist: str
+    ) -> None:
+        """`pto.vsts`."""
+        types = ", ".join(type_text(v.type) for v in (value, pointer, mask))
+        self.opaque(
+            "vsts",
+            f"%, %[%], % {{}} : {types}",
+            [value, pointer, self.value(offset), mask],
+            attributes={"dist": StringAttr(dist)},
+        )
+
+
+def _constants_before(anchor: Operation) -> dict[tuple[int, Attribute], SSAValue]:
+    """The integer constants of the function's first block in front of `anchor`, or around it."""
+    found: dict[tuple[int, Attribute], SSAValue] = {}
+    outermost = anchor
+    while (parent := outermost.parent_op()) is not None and not isinstance(parent, func.FuncOp):
+        outermost = parent
+    block = outermost.parent_block()
+    if parent is None or block is None or block is not block.parent_region().blocks[0]:  # type: ignore[union-attr]
+        return found
+    for op in block.ops:
+        if op is outermost:
+            break
+        if isinstance(op, arith.ConstantOp) and isinstance(op.value, IntegerAttr):
+            found.setdefault((op.value.value.data, op.result.type), op.result)
+    return found

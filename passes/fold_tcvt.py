@@ -1,0 +1,150 @@
+"""Pass `pto-fold-tcvt`: round trips that lose nothing vanish.
+
+A conversion of A to B followed by one of B to A is folded where B holds every value of A and the
+way back changes none of them: in any mode but HYBRID; with satmode OFF where A has infinities or
+NaN, because saturation would replace them (spec S2). In SSA form the result is the first operand;
+in DPS form the second conversion becomes a `tmov`, and the first one goes if nothing else reads it.
+
+Preserves every value. A NaN keeps its payload and sign instead of becoming the canonical one (spec
+S15), which no conversion tells apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.traits import is_side_effect_free
+
+from pto.dialect.ops import AllocTileOp, TCvtOp, opaque_op_class, segments
+from pto.dialect.types import TileBufType, TileType, element_format
+from pto.numerics import FORMATS
+from pto.passes.tile_conversion import check_default_sat, conversions
+from pto.targets import TCVT_TARGETS, lookup
+from pto.targets.grids import grid
+
+
+@dataclass(frozen=True)
+class FoldTcvtPass(ModulePass):
+    """Removes exact round trips.
+
+    Option: `default-sat` (target, on, off: what an absent satmode means, spec S14).
+    """
+
+    name = "pto-fold-tcvt"
+
+    default_sat: str = "target"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrites in place."""
+        check_default_sat(self.default_sat)
+        for back in conversions(op):
+            if back.parent is None:
+                continue  # already gone
+            there = _value_form(back) if back.dst is None else _buffer_form(back)
+            if there is None or not self._is_exact(there, back):
+                continue
+            if back.dst is None:
+                _fold_values(there, back)
+            else:
+                _fold_buffers(there, back)
+
+    def _is_exact(self, there: TCvtOp, back: TCvtOp) -> bool:
+        original, final = there.src.type, back.dst_type
+        if original != final or not isinstance(original, TileBufType | TileType):
+            return False
+        middle = there.dst_type
+        assert isinstance(middle, TileBufType | TileType)
+        return round_trip_is_exact(
+            element_format(original.dtype),
+            element_format(middle.dtype),
+            mode=None if back.rmode is None else back.rmode.data,
+            saturation=self._saturation(back, middle, original),
+        )
+
+    def _saturation(
+        self, op: TCvtOp, src: TileBufType | TileType, dst: TileBufType | TileType
+    ) -> str:
+        if op.satmode is not None:
+            return op.satmode.data
+        if self.default_sat != "target":
+            return self.default_sat.upper()
+        names = element_format(src.dtype), element_format(dst.dtype)
+        rows = [lookup(arch, str(names[0]), str(names[1])) for arch in TCVT_TARGETS]
+        return next((row.default_saturation for row in rows if row is not None), "ON")
+
+
+def round_trip_is_exact(
+    original: str | None, middle: str | None, *, mode: str | None, saturation: str
+) -> bool:
+    """Whether converting to `middle` and back gives every value of `original` again."""
+    if original is None or middle is None or mode == "HYBRID":
+        return False
+    first, between = grid(original), grid(middle)
+    if first is None or between is None or not between.holds(first):
+        return False
+    fmt, through = FORMATS[original], FORMATS[middle]
+    if not (fmt.has_inf or fmt.has_nan):
+        return True
+    # Infinities and NaN survive in a float that has them, and on the way back without saturation.
+    return through.is_float and through.has_nan and saturation == "OFF"
+
+
+# ---- The two forms
+
+
+def _value_form(back: TCvtOp) -> TCvtOp | None:
+    there = back.src.owner
+    return there if isinstance(there, TCvtOp) and there.dst is None else None
+
+
+def _fold_values(there: TCvtOp, back: TCvtOp) -> None:
+    Rewriter.replace_op(back, [], [there.src])
+    if not there.results[0].uses:
+        there.detach()
+        there.erase()
+
+
+def _buffer_form(back: TCvtOp) -> TCvtOp | None:
+    """The conversion that wrote the source of `back`, if nothing between may have written the tiles
+    of either."""
+    middle = back.src
+    if not _own_memory(middle):
+        return None
+    op: Operation | None = back.prev_op
+    while op is not None:
+        if isinstance(op, TCvtOp) and op.dst is middle:
+            return op if _own_memory(op.src) else None
+        if not (isinstance(op, AllocTileOp) or is_side_effect_free(op)):
+            return None
+        op = op.prev_op
+    return None
+
+
+def _own_memory(tile: SSAValue) -> bool:
+    """Whether no other tile can lie on the same bytes."""
+    owner = tile.owner
+    if not isinstance(owner, AllocTileOp) or owner.addr is not None:
+        return False
+    return not any(use.operation.name in ("pto.subview", "pto.treshape") for use in tile.uses)
+
+
+def _fold_buffers(there: TCvtOp, back: TCvtOp) -> None:
+    assert back.dst is not None
+    middle = back.src
+    move = opaque_op_class("pto.tmov").create(
+        operands=[there.src, back.dst],
+        properties={"operandSegmentSizes": segments(1, 1)},
+        location=back.location,
+    )
+    Rewriter.replace_op(back, move)
+    alloc = middle.owner
+    if isinstance(alloc, AllocTileOp) and all(u.operation is there for u in middle.uses):
+        there.detach()
+        there.erase()
+        alloc.detach()
+        alloc.erase()

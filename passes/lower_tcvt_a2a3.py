@@ -1,0 +1,298 @@
+"""A tile conversion as a2a3's repeat-based vector instructions (spec L2).
+
+Rows are cut into whole repeats, the head, and what is left of them, the tail:
+
+    head: a call for each row and at most 255 repeats, one after the other in memory
+    tail: a call for at most 255 rows, one repeat a row, the row stride between them
+
+The saturation is the machine's state: CTRL is set before and restored after. The PyTorch-compatible
+conversions (spec S10) go through 32-bit integers in the tmp tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import IntegerAttr, i16, i32, i64
+from xdsl.ir import Attribute, SSAValue
+
+from pto.dialect.attributes import RoundModeAttr
+from pto.dialect.machine_ops import (
+    FLOAT_SATURATION_BIT,
+    REPEAT_MAX,
+    SATURATION_BIT,
+    STRIDE_MAX,
+    AndOp,
+    CastOp,
+    DuplicateOp,
+    lanes_per_repeat,
+)
+from pto.dialect.types import TileBufType
+from pto.numerics import FORMATS
+from pto.passes.emitter import Emitter, Index
+from pto.passes.placement import tile_bytes
+from pto.passes.tile_conversion import Rows, TileConversion, fail
+from pto.tmp import tmp_bytes
+
+BLOCK_BYTES = 32
+CHUNK = 64
+"""Elements of a repeat of 32-bit integers: what the f16 paths take at a time (spec T)."""
+_HALF = 2 * CHUNK
+"""Bytes of a chunk of 16-bit elements: the lower half of the region of the f16 to i8 path."""
+
+
+def lower(c: TileConversion) -> None:
+    """Replaces a conversion by its instructions. Raises PassFailedException."""
+    _Lowering(c, Emitter(c.op)).run()
+    c.op.detach()
+    c.op.erase()
+
+
+def call_strides(src: str, dst: str) -> tuple[int, int]:
+    """Blocks of one repeat at the destination and at the source: 8 for the wider (spec L2)."""
+    lanes = lanes_per_repeat(src, dst)
+    dst_blocks, src_blocks = (
+        lanes * FORMATS[name].bits // (8 * BLOCK_BYTES) for name in (dst, src)
+    )
+    return dst_blocks, src_blocks
+
+
+@dataclass
+class _Lowering:
+    c: TileConversion
+    emit: Emitter
+
+    def run(self) -> None:
+        c, emit = self.c, self.emit
+        if 0 in (c.rows, c.cols):
+            return
+        if c.through_i32:
+            self._check_tmp()
+        axes = ("cols", "rows") if c.by_columns else ("rows", "cols")
+        self.rows: Index = emit.valid_extent(c.dst.value, axes[0]) if c.rows is None else c.rows
+        self.cols: Index = emit.valid_extent(c.dst.value, axes[1]) if c.cols is None else c.cols
+        self.src, self.dst = emit.address(c.src.value), emit.address(c.dst.value)
+        if c.through_i32:
+            self._through_i32()
+        elif c.saturation is not None:
+            self._with_saturation()
+        else:
+            if c.pair.kind == "s13":
+                emit.set_deq_scale(1.0)
+            self._head_and_tail(self._cast)
+
+    def _with_saturation(self) -> None:
+        is_off = self.c.saturation == "OFF"
+        bit = saturation_bit(self.c.dst.format)
+        before = self.emit.control()
+        self.emit.set_control(
+            self.emit.with_bit(before, bit, int(is_off), "sat_off" if is_off else "sat_on")
+        )
+        self._head_and_tail(self._cast)
+        self.emit.set_control(before)
+
+    # ---- Which calls
+
+    def _head_and_tail(self, call: Call) -> None:
+        c, emit = self.c, self.emit
+        lanes = lanes_per_repeat(c.src.format, c.dst.format)
+        repeats = emit.div(self.cols, lanes, "repeats")
+        rest = emit.rem(self.cols, lanes, "rest")
+        emit.if_positive(repeats, lambda: self._head(call, repeats, lanes))
+        emit.if_positive(rest, lambda: self._tail(call, repeats, rest, lanes))
+
+    def _head(self, call: Call, repeats: Index, lanes: int) -> None:
+        c, emit = self.c, self.emit
+        dst_blocks, src_blocks = call_strides(c.src.format, c.dst.format)
+
+        def row(index: Index) -> None:
+            src = emit.advance(self.src, emit.mul(index, c.src.stride))
+            dst = emit.advance(self.dst, emit.mul(index, c.dst.stride))
+
+            def piece(first: Index, count: Index) -> None:
+                shift = emit.mul(first, lanes)
+                call(
+                    emit.advance(dst, shift),
+                    emit.advance(src, shift),
+                    0,
+                    lanes,
+                    count,
+                    (1, 1, dst_blocks, src_blocks),
+                )
+
+            emit.pieces(repeats, REPEAT_MAX, c.most_cols // lanes, piece, "repeat")
+
+        emit.loop(self.rows, 1, row, "row")
+
+    def _tail(self, call: Call, repeats: Index, rest: Index, lanes: int) -> None:
+        """A repeat a row; row strides beyond the field of the instruction take a call a row, at the
+        same places of tmp."""
+        c, emit = self.c, self.emit
+        column = emit.mul(repeats, lanes)
+        src, dst = emit.advance(self.src, column), emit.advance(self.dst, column)
+        dst_blocks, src_blocks = c.dst.stride_blocks, c.src.stride_blocks
+
+        def rows(first: Index, count: Index) -> None:
+            at_dst = emit.advance(dst, emit.mul(first, c.dst.stride))
+            at_src = emit.advance(src, emit.mul(first, c.src.stride))
+            if max(dst_blocks, src_blocks) <= STRIDE_MAX:
+                call(at_dst, at_src, 0, rest, count, (1, 1, dst_blocks, src_blocks))
+                return
+
+            def row(index: Index) -> None:
+                call(
+                    emit.advance(at_dst, emit.mul(index, c.dst.stride)),
+                    emit.advance(at_src, emit.mul(index, c.src.stride)),
+                    emit.mul(index, c.src.stride),
+                    rest,
+                    1,
+                    (1, 1, *call_strides(c.src.format, c.dst.format)),
+                )
+
+            emit.loop(count, 1, row, "row")
+
+        emit.pieces(self.rows, REPEAT_MAX, c.most_rows, rows, "row")
+
+    # ---- What a call does
+
+    def _cast(
+        self,
+        dst: SSAValue,
+        src: SSAValue,
+        tmp_at: Index,
+        mask: Index,
+        repeat: Index,
+        strides: tuple[int, ...],
+    ) -> None:
+        self._vconv(dst, src, mask, repeat, strides, self.c.mode)
+
+    def _vconv(
+        self,
+        dst: SSAValue,
+        src: SSAValue,
+        mask: Index,
+        repeat: Index,
+        strides: tuple[int, ...],
+        mode: str | None,
+    ) -> None:
+        attributes: dict[str, Attribute] = {} if mode is None else {"rmode": RoundModeAttr(mode)}
+        self.emit.vector(
+            CastOp, dst, [src], mask=mask, repeat=repeat, strides=strides, attributes=attributes
+        )
+
+    # ---- Through 32-bit integers (spec S10)
+
+    def _check_tmp(self) -> None:
+        c, tmp = self.c, self.c.op.tmp
+        assert tmp is not None
+        if not isinstance(tmp.type, TileBufType) or (provided := tile_bytes(tmp.type)) is None:
+            raise fail(c.op, "the tmp operand is no tile")
+        needed = tmp_bytes(
+            c.src.format,
+            c.dst.format,
+            c.most_rows if c.rows is None else c.rows,
+            c.most_cols if c.cols is None else c.cols,
+            row_stride=c.src.stride,
+        )
+        if provided < needed:
+            raise fail(c.op, f"the tmp tile has {provided} bytes, but {needed} are needed")
+
+    def _through_i32(self) -> None:
+        emit, tmp = self.emit, self.c.op.tmp
+        assert tmp is not None
+        self.tmp = emit.reinterpret(emit.address(tmp), i32)
+        before = emit.control()
+        self.saturating = emit.with_bit(before, SATURATION_BIT, 0, "sat_on")
+        self.wrapping = emit.with_bit(before, SATURATION_BIT, 1, "sat_off")
+        if self.c.src.format == "f32":
+            self._head_and_tail(self._f32_to_i16)
+        else:
+            if self.c.dst.format == "i8":
+                self.low = emit.reinterpret(self.tmp, i16)
+                self.high = emit.advance(self.low, _HALF // 2)
+                self.half = emit.reinterpret(self.high, self.c.src.dtype)
+            self._chunks(self._f16_to_i16 if self.c.dst.format == "i16" else self._f16_to_i8)
+        emit.set_control(before)
+
+    def _f32_to_i16(
+        self,
+        dst: SSAValue,
+        src: SSAValue,
+        tmp_at: Index,
+        mask: Index,
+        repeat: Index,
+        strides: tuple[int, ...],
+    ) -> None:
+        """In tmp lie the integers at the strides of the source, from the first row of the call."""
+        emit = self.emit
+        *_, dst_blocks, src_blocks = strides
+        tmp = emit.advance(self.tmp, tmp_at)
+        emit.set_control(self.saturating)
+        self._vconv(tmp, src, mask, repeat, (1, 1, src_blocks, src_blocks), self.c.mode)
+        emit.barrier()
+        emit.set_control(self.wrapping)
+        self._vconv(dst, tmp, mask, repeat, (1, 1, dst_blocks, src_blocks), None)
+        emit.barrier()
+
+    def _chunks(self, chunk: Callable[[SSAValue, SSAValue, Index], None]) -> None:
+        """Rows in chunks of at most 64 elements, each through the same tmp."""
+        c, emit = self.c, self.emit
+
+        def row(index: Index) -> None:
+            src = emit.advance(self.src, emit.mul(index, c.src.stride))
+            dst = emit.advance(self.dst, emit.mul(index, c.dst.stride))
+            whole = emit.mul(emit.div(self.cols, CHUNK), CHUNK)
+            rest = emit.rem(self.cols, CHUNK)
+
+            def at(column: Index, count: Index) -> None:
+                chunk(emit.advance(dst, column), emit.advance(src, column), count)
+
+            emit.loop(whole, CHUNK, lambda column: at(column, CHUNK), "col")
+            emit.if_positive(rest, lambda: at(whole, rest))
+
+        emit.loop(self.rows, 1, row, "row")
+
+    def _f16_to_i16(self, dst: SSAValue, src: SSAValue, count: Index) -> None:
+        emit = self.emit
+        emit.set_control(self.saturating)
+        self._vconv(self.tmp, src, count, 1, (1, 1, 8, 4), self.c.mode)
+        emit.barrier()
+        emit.set_control(self.wrapping)
+        self._vconv(dst, self.tmp, count, 1, (1, 1, 4, 8), None)
+        emit.barrier()
+
+    def _f16_to_i8(self, dst: SSAValue, src: SSAValue, count: Index) -> None:
+        """The 16-bit integers take the lower half of the region; the upper half holds first the
+        mask of the low byte, then the value that f16 holds exactly."""
+        emit = self.emit
+        self._f16_to_i16(self.low, src, count)
+        emit.vector(
+            DuplicateOp,
+            self.high,
+            [],
+            mask=count,
+            repeat=1,
+            strides=(1, 8),
+            attributes={"value": IntegerAttr(255, i64)},
+        )
+        emit.barrier()
+        strides = (1, 1, 1, 8, 8, 8)
+        emit.vector(AndOp, self.low, [self.low, self.high], mask=count, repeat=1, strides=strides)
+        emit.barrier()
+        self._vconv(self.half, self.low, count, 1, (1, 1, 8, 8), None)
+        emit.barrier()
+        self._vconv(dst, self.half, count, 1, (1, 1, 4, 8), "TRUNC")
+        emit.barrier()
+
+
+Call = Callable[[SSAValue, SSAValue, Index, Index, Index, tuple[int, ...]], None]
+"""One call: destination, source, offset in tmp (elements), mask, repeats, strides."""
+
+
+def saturation_bit(dst: str) -> int:
+    """The CTRL bit that decides how conversions to this format saturate."""
+    return SATURATION_BIT if FORMATS[dst].is_integer else FLOAT_SATURATION_BIT
+
+
+__all__ = ["Rows", "call_strides", "lower", "saturation_bit"]
