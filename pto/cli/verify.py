@@ -49,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="turn on a warning; -W no-ID turns one off, -Werror and -W error=ID make errors of"
         " all or of one",
     )
-    parser.add_argument("--no-warn", action="append", default=[], metavar="ID")
+    parser.add_argument(
+        "--no-warn", action="append", default=[], metavar="ID", help="turn off a warning or remark"
+    )
     parser.add_argument(
         "--remarks", action="store_true", help="also remarks about what changes no result"
     )
@@ -219,10 +221,11 @@ def _can_be_off(id_: str) -> str:
 
 def _check_file(path: str, settings: Settings) -> FileReport | InputError:
     try:
-        text = read_text(path)
+        return check_text(read_text(path), path, settings)
     except InputError as error:
         return error
-    return check_text(text, path, settings)
+    except Exception as error:  # a defect of this program must not hide the other files' results
+        return InputError(f"{path}: internal error, please report it: {error!r}")
 
 
 def check_text(text: str, path: str, settings: Settings) -> FileReport:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import pto
 from pto.cli import docs, main
 
 LEGAL = """\
@@ -98,6 +99,17 @@ def test_a_syntax_error_is_a_diagnostic(tree: Path, capsys: Out) -> None:
     (tree / "a/cut.pto").write_text(LEGAL[: LEGAL.index("outs")])
     assert run("verify", tree) == 1
     assert "[syntax]" in capsys.readouterr().out
+
+
+def test_a_defect_is_reported_without_a_traceback(
+    tree: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parse(text: str, *, filename: str) -> object:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(pto, "parse", parse, raising=False)
+    assert run("verify", tree / "b") == 2
+    assert "internal error, please report it: RuntimeError('boom')" in capsys.readouterr().err
 
 
 def test_summary(tree: Path, capsys: Out) -> None:
