@@ -45,12 +45,18 @@ body:
   store i{store} %narrow, ptr %target.at
   %next = add nuw nsw i64 %i, 1
   %done = icmp eq i64 %next, %count
-  br i1 %done, label %exit, label %body
+  br i1 %done, label %exit, label %body, !llvm.loop !0
 
 exit:
   ret void
 }}
+
+!0 = distinct !{{!0, !1}}
+!1 = !{{!"llvm.loop.interleave.count", i32 {interleave}}}
 """
+
+#: Instructions from which a program is one long chain, and more vectors in flight hide its latency.
+LONG_PROGRAM = 64
 
 
 def is_available() -> bool:
@@ -132,7 +138,10 @@ def llvm_ir(program: Program) -> str:
     lines.append(f"  %narrow = {cast}")
     body = "\n".join(line for line in lines if line)
     tables = "".join(_table(index, table) for index, table in enumerate(program.tables))
-    return tables + _LOOP.format(load=program.load_bits, store=store, instructions=body)
+    interleave = 4 if len(program.instructions) > LONG_PROGRAM else 2
+    return tables + _LOOP.format(
+        load=program.load_bits, store=store, instructions=body, interleave=interleave
+    )
 
 
 def _name(program: Program, index: int) -> str:
