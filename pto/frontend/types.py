@@ -15,6 +15,7 @@ from xdsl.ir import Attribute
 from xdsl.parser import AttrParser
 from xdsl.parser import Parser as XdslParser
 from xdsl.utils.exceptions import ParseError as XdslParseError
+from xdsl.utils.exceptions import VerifyException
 
 from pto.dialect.attributes import (
     BLAYOUTS,
@@ -215,6 +216,8 @@ class _TypeActions:
         """A type; a word that stands for one is looked up."""
         if isinstance(value, Attribute):
             return value
+        if not isinstance(value, tuple):
+            raise Problem(0, "expected a type, found a number")
         token, text = value
         if (found := scalar_type(text)) is None:
             raise Problem(token, f"unknown type '{text}'{nearest(text, _KNOWN_SCALARS)}")
@@ -416,6 +419,8 @@ def _xdsl_type(text: str, token: int) -> Attribute:
         parsed = parser.parse_type()
     except XdslParseError as error:
         raise Problem(token, _first_line(error), offset=error.span.start) from None
+    except (ValueError, TypeError, VerifyException) as error:
+        raise Problem(token, _first_line(error)) from None
     return parsed
 
 
@@ -423,7 +428,7 @@ def xdsl_attribute(text: str, token: int) -> Attribute:
     """An attribute in MLIR's builtin syntax (`dense<..>`, `array<..>`, ...), read by xDSL."""
     try:
         return XdslParser(_xdsl_context(), text).parse_attribute()
-    except (XdslParseError, ValueError, OverflowError) as error:
+    except (XdslParseError, ValueError, TypeError, OverflowError, VerifyException) as error:
         raise Problem(token, _first_line(error)) from None
 
 

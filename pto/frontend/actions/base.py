@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,9 @@ from xdsl.dialects.builtin import (
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import IRDLOperation
 
+from pto.dialect import ops
 from pto.dialect.names import KNOWN_OPERATIONS
 from pto.dialect.types import (
     type_text,
@@ -248,6 +251,32 @@ class Base:
             regions=regions,
             location=self._location(),
         )
+
+    def _checked(self, op: Operation, token: int) -> Operation:
+        """Runs the checks of the operation itself, where the grammar does not imply them."""
+        from xdsl.utils.exceptions import DiagnosticException, VerifyException
+
+        if any(isinstance(value, Forward) for value in op.operands):
+            return op
+        try:
+            if isinstance(op, ops.PtoOp):
+                op.verify_()
+            if op.name.startswith(("pto.", "arith.")) and isinstance(op, IRDLOperation):
+                op.get_irdl_definition().verify(op)
+        except (VerifyException, DiagnosticException) as error:
+            message = str(error).strip().splitlines()[-1].strip()
+            raise Problem(token, f"{op.name}: {message}") from None
+        return op
+
+    def _checks_itself(self, op: Operation) -> bool:
+        """Whether a regular operation has checks beyond its operand counts."""
+        return isinstance(op, ops.RegularOp) and type(op).verify_ is not ops.RegularOp.verify_
+
+    def _expect(self, type: Attribute, cls: builtins.type[Attribute], what: str) -> None:
+        """Checks the kind of a type that the current operation names."""
+        if not isinstance(type, cls):
+            token = self._name_token()
+            raise Problem(token, f"{self.texts[token]}: {what}, not {type_text(type)}")
 
     def _merged(self, first: Entries, second: Entries | None) -> Entries:
         if not second:

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pto.dialect import ops
+from pto.dialect.names import KNOWN_OPERATIONS
 from pto.dialect.ops import SEGMENTS, opaque_op_class
 from pto.dialect.types import (
     PtrType,
@@ -25,7 +26,6 @@ from pto.dialect.types import (
 from pto.frontend.actions.base import (
     INDEX,
     Entries,
-    Forward,
     counted,
     escaped,
     literal_text,
@@ -75,7 +75,10 @@ class ClauseActions(TileActions, ControlActions):
     def short_operation(
         self, start: int, results: int, name: int, clauses: _Template, location: int | None
     ) -> Operation:
-        op = self._other(f"pto.{self.texts[name]}", clauses)
+        full_name = f"pto.{self.texts[name]}"
+        if full_name not in KNOWN_OPERATIONS:
+            raise Problem(name, f"unknown operation '{self.texts[name]}'")
+        op = self._other(full_name, clauses)
         return self.operation(start, results, op, location)
 
     def no_clauses(self) -> _Template:
@@ -138,7 +141,7 @@ class ClauseActions(TileActions, ControlActions):
             else:
                 pieces.add(escaped(self.texts[part]))
         results = self._other_results(name, clauses, operands)
-        return self._make(
+        op = self._make(
             opaque_op_class(name),
             operands,
             results,
@@ -146,6 +149,7 @@ class ClauseActions(TileActions, ControlActions):
             attributes,
             regions,
         )
+        return self._checked(op, self._name_token()) if self._checks_itself(op) else op
 
     def _other_results(
         self, name: str, clauses: _Template, operands: Sequence[SSAValue]
@@ -221,21 +225,6 @@ class ClauseActions(TileActions, ControlActions):
             ),
             name,
         )
-
-    def _checked(self, op: Operation, token: int) -> Operation:
-        """Checks what the custom syntax cannot get wrong: counts and kinds of a generic form."""
-        from xdsl.utils.exceptions import DiagnosticException, VerifyException
-
-        try:
-            if not op.regions and not any(isinstance(value, Forward) for value in op.operands):
-                if isinstance(op, ops.PtoOp):
-                    op.verify_()
-                if hasattr(op, "get_irdl_definition"):
-                    op.get_irdl_definition().verify(op)
-        except (VerifyException, DiagnosticException) as error:
-            message = str(error).strip().splitlines()[-1].strip()
-            raise Problem(token, f"{op.name}: {message}") from None
-        return op
 
     def regions(self, first: Region, rest: list[Region] | None = None) -> list[Region]:
         return [first, *(rest or ())]

@@ -19,6 +19,7 @@ from pto.dialect.attributes import EnumAttr, RoundModeAttr, SaturationModeAttr
 from pto.dialect.ops import SEGMENTS, opaque_op_class, segments
 from pto.dialect.types import (
     PartitionTensorViewType,
+    PtrType,
     TensorViewType,
     TileBufType,
     TileType,
@@ -146,6 +147,7 @@ class TileActions(AttributeActions):
         attributes: Entries | None,
         type: Attribute,
     ) -> Operation:
+        self._expect(type, TileBufType, "the result is a tile buffer")
         operands = [self._use(t) for t in (addr, valid_row, valid_col) if t is not None]
         sizes = segments(addr is not None, valid_row is not None, valid_col is not None)
         return self._make(ops.AllocTileOp, operands, (type,), {SEGMENTS: sizes}, attributes)
@@ -160,11 +162,17 @@ class TileActions(AttributeActions):
     ) -> Operation:
         properties: dict[str, Attribute] = {SEGMENTS: segments(1, len(shape), len(strides))}
         rest = attributes
-        if attributes and isinstance(layout := attributes.get("layout"), EnumAttr):
+        if attributes and (layout := attributes.get("layout")) is not None:
+            if not isinstance(layout, EnumAttr):
+                raise Problem(
+                    attributes.value_at("layout"), "'layout' is a layout such as #pto.layout<nd>"
+                )
             properties["layout"] = layout
             rest = Entries()
             rest.update((key, value) for key, value in attributes.items() if key != "layout")
         operands = [self._use(ptr), *self._untyped(shape), *self._untyped(strides)]
+        self._expect(operands[0].type, PtrType, "the source is a pointer")
+        self._expect(type, TensorViewType, "the result is a tensor view")
         return self._make(ops.MakeTensorViewOp, operands, (type,), properties, rest)
 
     def partition_view(
@@ -183,6 +191,8 @@ class TileActions(AttributeActions):
         ]
         if type is None:
             type = self._partition_type(source_type, operands[-len(sizes) :], source)
+        self._expect(operands[0].type, TensorViewType, "the source is a tensor view")
+        self._expect(type, PartitionTensorViewType, "the result is a partition of one")
         properties = {SEGMENTS: segments(1, len(offsets), len(sizes))}
         return self._make(ops.PartitionViewOp, operands, (type,), properties, attributes)
 
@@ -235,6 +245,7 @@ class TileActions(AttributeActions):
         ptr_type: Attribute,
         type: Attribute,
     ) -> Operation:
+        self._expect(ptr_type, PtrType, "the source is a pointer")
         operands = (self._use(ptr, ptr_type), self._use(offset))
         return self._make(ops.LoadScalarOp, operands, (type,), {}, attributes)
 
@@ -247,6 +258,7 @@ class TileActions(AttributeActions):
         ptr_type: Attribute,
         type: Attribute,
     ) -> Operation:
+        self._expect(ptr_type, PtrType, "the target is a pointer")
         operands = (self._use(value, type), self._use(ptr, ptr_type), self._use(offset))
         return self._make(ops.StoreScalarOp, operands, (), {}, attributes)
 
@@ -354,13 +366,14 @@ class TileActions(AttributeActions):
                 f"{self.texts[name]} takes {cls.signature.text()}, "
                 f"not {len(inputs)} in and {len(outputs)} out",
             )
-        return self._make(
+        op = self._make(
             cls,
             [*inputs, *outputs],
             results or (),
             properties,
             self._merged(ins.attributes, attributes),
         )
+        return self._checked(op, name) if self._checks_itself(op) else op
 
     def _group_values(self, group: _Group) -> list[SSAValue]:
         if group.irregular is not None:
