@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,19 +19,18 @@ HERE = Path(__file__).parent
 
 
 def show(folder: Path, command: str) -> None:
-    """Prints a command and runs it, `examples/` being this folder."""
+    """Prints a command and runs it."""
     print(f"\n$ {command}", flush=True)
-    words = shlex.split(command.replace("examples/", f"{os.path.relpath(HERE, folder)}/"))
+    words = [sys.executable, "-m", "pto.cli", *shlex.split(command)[1:]]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])}
-    subprocess.run(
-        [sys.executable, "-m", "pto.cli", *words[1:]], cwd=folder, env=environment, check=False
-    )
+    subprocess.run(words, cwd=folder, env=environment, check=False)
 
 
 def main() -> None:
     """Runs the tour."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        shutil.copytree(HERE, folder / "examples")
         x = np.random.default_rng(0).normal(0, 20_000, (40, 64)).astype(np.float32)
         np.save(folder / "x.npy", x)
 
@@ -41,10 +41,11 @@ def main() -> None:
             "pto-opt run examples/cast_f32_f16.pto --arg x=x.npy --arg rows=40 --out y=y.npy",
         )
         y = np.load(folder / "y.npy")
-        direct = x.astype(np.float16)
+        with np.errstate(over="ignore"):
+            direct = x.astype(np.float16)
         same = np.count_nonzero(y.view(np.uint16) == direct.view(np.uint16))
-        print(f"\ny.npy: {y.shape} {y.dtype}; {same} of {y.size} have the bits of numpy's astype:")
-        print("numpy overflows to inf where the target saturates to 65504")
+        print(f"\ny.npy: {same} of {y.size} elements have the bits of numpy's astype;")
+        print("the others overflow: numpy gives inf, the target its largest number, 65504.")
         show(folder, "pto-opt explain f32 f16 0.500244140625")
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from difflib import get_close_matches
 from io import StringIO
+from time import perf_counter
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import (
+    ArgSpecParseError,
     DiagnosticException,
     PassFailedException,
     VerifyException,
@@ -22,6 +27,7 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from pto.frontend import ParseError, print_module
+from pto.passes import ALL_PASSES
 
 
 class PtoOptMain(xDSLOptMain):
@@ -39,11 +45,35 @@ class PtoOptMain(xDSLOptMain):
             "--long-types", action="store_true", help="print tile types with every field named"
         )
 
+    def setup_pipeline(self) -> None:
+        """Sets up the passes; between them the module is verified and, on request, shown."""
+
+        started = perf_counter()
+
+        def between(
+            previous: ModulePass | None, module: ModuleOp, following: ModulePass | None
+        ) -> None:
+            nonlocal started
+            if previous and self.args.time_passes:
+                print(f"{perf_counter() - started:9.4f} s  {previous.name}", file=sys.stderr)
+            if not self.args.disable_verify:
+                module.verify()
+            if previous and following and self.args.print_between_passes:
+                print(f"// ----- after {previous.name}", file=sys.stderr)
+                print(print_module(module), file=sys.stderr)
+            started = perf_counter()
+
+        self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes, between)
+
     def get_input_stream(self) -> tuple[IO[bytes], str]:
         if self.args.input_file in (None, "-"):
             return sys.stdin.buffer, "pto"
         stream, extension = super().get_input_stream()
         return stream, extension if extension in self.available_frontends else "pto"
+
+    def get_input_name(self) -> str:
+        """How locations name the input."""
+        return "<stdin>" if self.args.input_file in (None, "-") else str(self.args.input_file)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         if self.args.target != "mlir" or self.args.print_debuginfo or self.args.syntax_highlight:
@@ -75,7 +105,10 @@ class _Output(StringIO):
 def write_whole(path: str, text: str) -> None:
     """Writes a file so that it is there whole or not at all. Raises OSError."""
     folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
@@ -88,7 +121,12 @@ def write_whole(path: str, text: str) -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the driver and returns the exit status."""
     try:
-        PtoOptMain(arguments).run()
+        driver = PtoOptMain(arguments)
+    except (ValueError, ArgSpecParseError, PassFailedException) as error:
+        print(f"pto-opt: {_first_line(error)}{_nearest_pass(error)}", file=sys.stderr)
+        return 2
+    try:
+        driver.run()
     except ParseError as error:
         print(error, file=sys.stderr)
         return 1
@@ -99,3 +137,17 @@ def run(arguments: Sequence[str]) -> int:
         print(f"pto-opt: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     return 0
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _nearest_pass(error: Exception) -> str:
+    """The known pass that an unrecognised one resembles."""
+    unknown = re.findall(r"'([^']+)'", str(error)) if "Unrecognized passes" in str(error) else []
+    for name in unknown:
+        if close := get_close_matches(name, ALL_PASSES, n=1):
+            return f"; did you mean '{close[0]}'?"
+    return f"; this package's passes are {', '.join(ALL_PASSES)}" if unknown else ""

@@ -373,7 +373,7 @@ class OpaqueOp(PtoOp):
 def print_template(printer: Printer, template: str, op: Operation) -> None:
     """Prints a statement's tail from its template (see `OpaqueOp`)."""
     values, bodies = iter(op.operands), iter(op.regions)
-    if template and template[0] not in "(<[,:":
+    if template and template[0] not in "(<[,":
         printer.print_string(" ")
     for piece in _TEMPLATE_PIECE.findall(template):
         if piece == "{^}":
