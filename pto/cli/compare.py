@@ -82,4 +82,5 @@ def _ranks(codes: Array, fmt: Format) -> Array:
     if fmt.is_integer:
         return decode(codes, fmt) if fmt.kind == "signed" else codes.astype(np.uint64)
     magnitude = (codes & fmt.code_dtype.type(fmt.magnitude_mask)).astype(np.int64)
-    return np.where(codes >> fmt.code_dtype.type(fmt.bits - 1), -magnitude, magnitude)
+    ranks: Array = np.where(codes >> fmt.code_dtype.type(fmt.bits - 1), -magnitude, magnitude)
+    return ranks

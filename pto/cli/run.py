@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pto.cli.files import InputError, read_text
@@ -137,10 +138,10 @@ class _Session:
         self._names = list(self.kernel.arguments)
         self._places = _places(args)
         self._out = dict(self._named(text, "--out") for text in args.out)
+        self._check = self._named_checks()
         self._given = self._read_arguments()
         self._bound = self._bind()
         self._results: tuple[Any, ...] = ()
-        self._check = self._named_checks()
 
     # Arguments ---------------------------------------------------------------------------------
 
@@ -164,13 +165,13 @@ class _Session:
         raise UsageError(f"{option}: no argument {name!r}; arguments: {', '.join(self._names)}")
 
     def _read_arguments(self) -> dict[str, Any]:
-        from pto.cli.run_values import UsageError, names_a_file, read_value
+        from pto.cli.run_values import UsageError, read_value
 
         given: dict[str, Any] = {}
         position = 0
         for text in self._options.arg:
             name, equals, value = text.partition("=")
-            if not equals or (names_a_file(text) and name.removeprefix("%") not in self._names):
+            if not equals or Path(text).exists():
                 if position >= len(self._names):
                     raise UsageError(f"--arg {text}: the function takes {len(self._names)}")
                 name, value = self._names[position], text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,8 +117,3 @@ def write_array(path: str, array: Array) -> None:
 
 def _is_numpys_own(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biuf" and np.dtype(dtype.str) == dtype
-
-
-def names_a_file(text: str) -> bool:
-    """Whether an argument without a name can be a file."""
-    return text.endswith((".npy", ".bin")) or Path(text).exists()

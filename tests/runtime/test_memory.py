@@ -1,0 +1,314 @@
+"""Memory: what shares it, what is outside it, what was never written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from runtime_support import Array, tile
+
+import pto
+from pto.runtime import ExecutionError
+
+HEAD = """
+func.func @f(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %address = arith.constant 64 : i64
+  %one = arith.constant 1.0 : f32
+  %xv = pto.make_tensor_view %x, shape = [%c4, %c8], strides = [%c8, %c1]
+    : !pto.tensor_view<?x?xf32>
+  %yv = pto.make_tensor_view %y, shape = [%c4, %c8], strides = [%c8, %c1]
+    : !pto.tensor_view<?x?xf32>
+  %xp = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c4, %c8]
+    : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<4x8xf32>
+  %yp = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c4, %c8]
+    : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<4x8xf32>
+"""
+T = tile("f32", 4, 8)
+DYNAMIC = tile("f32", 4, 8, ("?", "?"))
+WHOLE = "!pto.partition_tensor_view<4x8xf32>"
+FIRST_LINE = HEAD.count("\n") + 1
+
+
+def run(body: str, x: Array, y: Array, **options: Any) -> None:
+    pto.run(pto.parse(f"{HEAD}{body}\n  return\n}}"), "f", x, y, **options)
+
+
+def error_of(body: str, **options: Any) -> str:
+    with pytest.raises(ExecutionError) as caught:
+        run(body, matrix(), np.zeros((4, 8), np.float32), **options)
+    return str(caught.value)
+
+
+def load(name: str, type_: str = T) -> str:
+    return f"pto.tload ins(%xp : {WHOLE}) outs({name} : {type_})\n"
+
+
+def store(name: str, type_: str = T) -> str:
+    return f"pto.tstore ins({name} : {type_}) outs(%yp : {WHOLE})\n"
+
+
+def matrix() -> Array:
+    return np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def test_tiles_at_one_address_share_memory() -> None:
+    y, other = np.zeros((4, 8), np.float32), tile("f32", 8, 4, extra=", blayout=col_major")
+    run(
+        f"%a = pto.alloc_tile addr = %address : {T}\n"
+        f"%b = pto.alloc_tile addr = %address : {other}\n{load('%a')}"
+        f"pto.tadds ins(%b, %one : {other}, f32) outs(%b : {other})\n{store('%a')}",
+        matrix(),
+        y,
+    )
+    assert (y == matrix() + 1).all()
+
+
+def test_tiles_without_an_address_do_not_share_memory() -> None:
+    y = np.zeros((4, 8), np.float32)
+    run(
+        f"%a = pto.alloc_tile : {T}\n%b = pto.alloc_tile : {T}\n{load('%a')}"
+        f"pto.texpands ins(%one : f32) outs(%b : {T})\n{store('%a')}",
+        matrix(),
+        y,
+    )
+    assert (y == matrix()).all()
+
+
+def test_subview_is_a_window_of_its_parent() -> None:
+    y = np.zeros((4, 8), np.float32)
+    small = tile("f32", 2, 4)
+    run(
+        f"%a = pto.alloc_tile : {T}\n{load('%a')}"
+        f"%w = pto.subview %a[%c1, %c4] sizes [2, 4] : {T} -> {small}\n"
+        f"pto.texpands ins(%one : f32) outs(%w : {small})\n{store('%a')}",
+        matrix(),
+        y,
+    )
+    expected = matrix()
+    expected[1:3, 4:8] = 1
+    assert (y == expected).all()
+
+
+def test_set_validshape_limits_what_follows() -> None:
+    y = np.zeros((4, 8), np.float32)
+    run(
+        f"%a = pto.alloc_tile valid_row = %c4 valid_col = %c8 : {DYNAMIC}\n{load('%a', DYNAMIC)}"
+        f"pto.set_validshape %a, %c2, %c4 : {DYNAMIC}\n"
+        f"pto.texpands ins(%one : f32) outs(%a : {DYNAMIC})\n"
+        f"pto.set_validshape %a, %c4, %c8 : {DYNAMIC}\n{store('%a', DYNAMIC)}",
+        matrix(),
+        y,
+    )
+    expected = matrix()
+    expected[:2, :4] = 1
+    assert (y == expected).all()
+
+
+def test_strides_of_views_and_arrays() -> None:
+    """A transposed view of the source, and an array that is no contiguous block."""
+    text = f"""
+    %t = pto.make_tensor_view %x, shape = [%c8, %c4], strides = [%c1, %c8]
+      : !pto.tensor_view<?x?xf32>
+    %tp = pto.partition_view %t, offsets = [%c0, %c0], sizes = [%c8, %c4]
+      : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x4xf32>
+    %u = pto.make_tensor_view %y, shape = [%c8, %c4], strides = [%c4, %c1]
+      : !pto.tensor_view<?x?xf32>
+    %up = pto.partition_view %u, offsets = [%c0, %c0], sizes = [%c8, %c4]
+      : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<8x4xf32>
+    %a = pto.alloc_tile : {tile("f32", 8, 4)}
+    pto.tload ins(%tp : !pto.partition_tensor_view<8x4xf32>) outs(%a : {tile("f32", 8, 4)})
+    pto.tstore ins(%a : {tile("f32", 8, 4)}) outs(%up : !pto.partition_tensor_view<8x4xf32>)
+    """
+    large = np.zeros((8, 8), np.float32)
+    y = large[:, ::2]
+    run(text, matrix(), y)
+    assert (y == matrix().T).all()
+    assert (large[:, 1::2] == 0).all()
+
+
+def test_view_of_rank_five() -> None:
+    text = f"""
+    %v = pto.make_tensor_view %x, shape = [%c1, %c2, %c1, %c2, %c8],
+      strides = [%c1, %c8, %c1, %c16, %c1] : !pto.tensor_view<?x?x?x?x?xf32>
+    %p = pto.partition_view %v, offsets = [%c0, %c0, %c0, %c0, %c0],
+      sizes = [%c1, %c2, %c1, %c2, %c8]
+      : !pto.tensor_view<?x?x?x?x?xf32> -> !pto.partition_tensor_view<1x2x1x2x8xf32>
+    %a = pto.alloc_tile : {T}
+    pto.tload ins(%p : !pto.partition_tensor_view<1x2x1x2x8xf32>) outs(%a : {T})
+    """
+    y = np.zeros((4, 8), np.float32)
+    run("%c16 = arith.constant 16 : index\n" + text + store("%a"), matrix(), y)
+    assert (y == matrix()[[0, 2, 1, 3]]).all()
+
+
+def test_padding_of_loads() -> None:
+    y = np.zeros((4, 8), np.float32)
+    padded = tile("f32", 4, 8, ("?", "?"), ", pad=2")
+    run(
+        "%w = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c2, %c4]"
+        " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<2x4xf32>\n"
+        f"%a = pto.alloc_tile valid_row = %c2 valid_col = %c4 : {padded}\n"
+        f"pto.tload ins(%w : !pto.partition_tensor_view<2x4xf32>) outs(%a : {padded})\n"
+        f"pto.set_validshape %a, %c4, %c8 : {padded}\n{store('%a', padded)}",
+        matrix(),
+        y,
+    )
+    expected = np.full((4, 8), np.inf)
+    expected[:2, :4] = matrix()[:2, :4]
+    assert (y == expected).all()
+
+
+def test_scalars_in_memory() -> None:
+    module = pto.parse("""
+    func.func @f(%p: !pto.ptr<bf16>, %q: !pto.ptr<i32>, %n: index) -> i32 {
+      %r = pto.addptr %q, %n : !pto.ptr<i32> -> !pto.ptr<i32>
+      %a = pto.load_scalar %p[%n] : !pto.ptr<bf16> -> bf16
+      %v = arith.extf %a : bf16 to f32
+      %i = arith.fptosi %v : f32 to i32
+      pto.store_scalar %i, %r[%n] : !pto.ptr<i32>, i32
+      return %i : i32
+    }""")
+    p, q = np.array([0, 1, 2.5, 3], ml_dtypes.bfloat16), np.zeros(8, np.int32)
+    assert pto.run(module, "f", p, q, 2) == 2
+    assert q.tolist() == [0, 0, 0, 0, 2, 0, 0, 0]
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+
+def test_uninitialised_read() -> None:
+    message = error_of(
+        f"%a = pto.alloc_tile : {T}\n%w = pto.subview %a[%c0, %c0] sizes [4, 4]"
+        f" : {T} -> {tile('f32', 4, 4)}\n"
+        f"pto.texpands ins(%one : f32) outs(%w : {tile('f32', 4, 4)})\n{store('%a')}"
+    )
+    assert message.startswith(f"<string>:{FIRST_LINE + 3}:1: error: pto.tstore: reads elements")
+    assert "16 of 32, the first at row 0, column 4" in message
+
+
+def test_a_new_core_starts_with_an_empty_buffer() -> None:
+    body = f"%a = pto.alloc_tile addr = %address : {T}\n"
+    module = pto.parse(
+        f"{HEAD}{body}%b = arith.cmpi eq, %c0, %c0 : index\n{load('%a')}{store('%a')} return\n}}"
+    )
+    y = np.zeros((4, 8), np.float32)
+    pto.run(module, "f", matrix(), y)
+    assert "never written" in error_of(body + store("%a"))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "%p = pto.partition_view %xv, offsets = [%c1, %c0], sizes = [%c4, %c8]"
+            " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<4x8xf32>",
+            "elements 1 to 5 of axis 0 of %x, which has 4",
+        ),
+        (
+            f"%far = arith.constant 262144 : i64\n%a = pto.alloc_tile addr = %far : {T}",
+            "a tile at bytes 262144 to 262272 of the unified buffer, which has 262144",
+        ),
+        (
+            f"%a = pto.alloc_tile valid_row = %c8 valid_col = %c8 : {DYNAMIC}",
+            "valid region 8x8 of a tile of 4x8",
+        ),
+        (
+            f"%a = pto.alloc_tile valid_row = %c2 valid_col = %c8 : {DYNAMIC}\n"
+            f"{load('%a', DYNAMIC)}",
+            "valid region of the tile is 2x8, the view has 4x8 [valid-region]",
+        ),
+        (
+            f"%a = pto.alloc_tile : {T}\n%w = pto.subview %a[%c2, %c4] sizes [4, 4]"
+            f" : {T} -> {tile('f32', 4, 4)}",
+            "a window of 4x4 at [2, 4] of a tile of 4x8",
+        ),
+        (
+            "%big = arith.constant 32 : index\n%s = pto.load_scalar %x[%big] : !pto.ptr<f32> -> f32",
+            "reads bytes 128 to 132 of %x, which has 128",
+        ),
+        (
+            "%z = arith.divsi %c1, %c0 : index",
+            "arith.divsi: division by zero",
+        ),
+        (
+            f"%a = pto.alloc_tile : {T}\n%d = pto.alloc_tile : {tile('ui8', 4, 8)}\n{load('%a')}"
+            f"pto.tcvt ins(%a : {T}) outs(%d : {tile('ui8', 4, 8)})",
+            "a5 has no conversion from f32 to ui8 [type-pair]",
+        ),
+        (
+            f"%a = pto.alloc_tile : {T}\n%d = pto.alloc_tile : {tile('bf16', 4, 8)}\n{load('%a')}"
+            f"pto.tcvt ins(%a {{rmode = #pto<round_mode ODD>}} : {T})"
+            f" outs(%d : {tile('bf16', 4, 8)})",
+            "f32 to bf16 has no mode ODD on a5 [round-mode]",
+        ),
+        (
+            "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
+            "which was not set: the device would hang here",
+        ),
+        (
+            "%a = pto.alloc_tile : !pto.tile_buf<acc, 16x16xf32>",
+            "tiles in acc are on the cube side, which is not executed here",
+        ),
+    ],
+)
+def test_what_must_not_happen_is_a_located_error(body: str, message: str) -> None:
+    text = error_of(body)
+    assert message in text
+    last = FIRST_LINE + body.rstrip("\n").count("\n")
+    assert text.startswith(f"<string>:{last}:")
+
+
+def test_capacity_follows_the_target() -> None:
+    body = f"%far = arith.constant 200000 : i64\n%a = pto.alloc_tile addr = %far : {T}"
+    run(body, matrix(), matrix(), arch="a5")
+    assert "which has 196608" in error_of(body, arch="a3")
+
+
+def test_operations_that_are_never_reached_do_no_harm() -> None:
+    run(
+        "%no = arith.cmpi ne, %c0, %c0 : index\nscf.if %no {\n"
+        "%a = pto.alloc_tile : !pto.tile_buf<acc, 16x16xf32>\n}",
+        matrix(),
+        matrix(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((np.zeros(32, np.float32),), "@f takes 2 arguments, not 1: x, y"),
+        ((np.zeros(32), np.zeros(32, np.float32)), "%x takes an array of float32 or codes"),
+        ((3.0, np.zeros(32, np.float32)), "%x takes an array of float32"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=r"%x|@f") as caught:
+        pto.run(pto.parse(f"{HEAD} return\n}}"), "f", *arguments)
+    assert message in str(caught.value)
+
+
+def test_unknown_function_lists_those_there_are() -> None:
+    with pytest.raises(ValueError, match="no function 'g' with a body; functions: f"):
+        pto.run(pto.parse(f"{HEAD} return\n}}"), "g")
+
+
+def test_four_bit_arguments_one_by_one_or_packed() -> None:
+    types = tile("bf16", 1, 64), tile("!pto.f4E2M1x2", 1, 32)
+    module = pto.parse(
+        f"func.func @f(%s: {types[0]}, %d: {types[1]}) {{"
+        f" pto.tcvt ins(%s : {types[0]}) outs(%d : {types[1]}) return }}"
+    )
+    x = (np.arange(64) % 13 / 2 - 3).reshape(1, 64).astype(ml_dtypes.bfloat16)
+    single, bytes_ = np.zeros((1, 64), ml_dtypes.float4_e2m1fn), np.zeros((1, 32), np.uint8)
+    pto.run(module, "f", x, single)
+    pto.run(module, "f", x, bytes_)
+    assert (single == x.astype(ml_dtypes.float4_e2m1fn)).all()
+    codes = single.view(np.uint8)
+    assert (bytes_ == codes[:, 0::2] | codes[:, 1::2] << 4).all()
