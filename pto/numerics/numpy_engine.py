@@ -27,6 +27,7 @@ ROW_BYTES = 128 * 1024
 
 #: A program with at most this many instructions beats the lookup of a 16-bit code.
 SHORT_PROGRAM = 8
+
 #: In blocks smaller than this, looking at the largest magnitude costs more than it saves.
 PLAIN_ELEMENTS = 1 << 12
 
@@ -122,6 +123,10 @@ class NumpyProgram:
         table.flags.writeable = False
         return table
 
+    @cached_property
+    def _tables(self) -> list[Array]:
+        return [table.astype(self.lane) for table in self.program.tables]
+
     def _look_up(self, source: Array, target: Array) -> None:
         table = self.table
         indices = _WORKSPACE.row(0).view(np.intp)
@@ -179,8 +184,7 @@ class NumpyProgram:
             case "float":
                 return _to_float, operands[0], None, out
             case "table":
-                table = self.program.tables[instruction.value].astype(self.lane)
-                return partial(_look_up, table), operands[0], None, out
+                return partial(_look_up, self._tables[instruction.value]), operands[0], None, out
         return _UFUNCS[instruction.op], operands[0], operands[1], out
 
     def _value(self, index: int, count: int) -> Array | None:
