@@ -107,7 +107,7 @@ _OLDER = """
 """
 
 # Operations on the unified buffer that this project defines (see `machine_ops`).
-_MACHINE = "and cast duplicate mulcast set_deqscale"
+_MACHINE = " and cast duplicate mulcast set_deqscale "
 
 _BUILTIN = """
     builtin.module builtin.unrealized_conversion_cast
@@ -127,7 +127,7 @@ _BUILTIN = """
 
 KNOWN_OPERATIONS: frozenset[str] = frozenset(
     [
-        *(f"pto.{name}" for name in (_TILE + _OTHER + _OLDER).split()),
+        *(f"pto.{name}" for name in (_TILE + _OTHER + _OLDER + _MACHINE).split()),
         *(f"pto.vmi.{name}" for name in _VMI.split()),
         *_BUILTIN.split(),
     ]
