@@ -27,6 +27,9 @@ ENGINES = ("auto", "numpy", "jit")
 #: numpy has spent the 20 to 40 ms that compiling takes.
 COMPILE_AFTER = 1 << 22
 
+#: What a call costs beside its elements, in elements: many small calls are worth compiling for too.
+CALL_ELEMENTS = 1 << 10
+
 #: Elements of the blocks that a strided or byte-swapped array is copied through.
 BLOCK = 1 << 13
 
@@ -42,7 +45,7 @@ class Conversion:
         self.numpy = _numpy_program(self.program, src, dst, rule)
         self.dtypes = [src.code_dtype, dst.code_dtype]
         self._best: Run = self.numpy.run  # what "auto" runs
-        self._elements = 0  # seen by "auto" so far
+        self._elements = 0  # seen by "auto" so far, its calls counted in
 
     def run(self, source: Array, target: Array, engine: str = "auto") -> None:
         """Writes the codes of `source` into `target`, both of one shape and of any layout.
@@ -65,7 +68,7 @@ class Conversion:
 
     def _engine(self, size: int, engine: str) -> Run:
         if engine == "auto":
-            self._elements += size
+            self._elements += size + CALL_ELEMENTS
             if self._elements >= COMPILE_AFTER and self._best == self.numpy.run:
                 self._best = self.jit.run if _jit_is_available() else self._best
             return self._best
