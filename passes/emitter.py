@@ -167,8 +167,8 @@ class Emitter:
             return
         block = Block(arg_types=[INDEX])
         block.args[0].name_hint = hint
-        bounds = [self.value(0), self.value(end), self.value(step)]
-        self.insert(scf.ForOp(*bounds, [], Region(block)))
+        start, stop, by = self.value(0), self.value(end), self.value(step)
+        self.insert(scf.ForOp(start, stop, by, [], Region(block)))
         with self._inside(block):
             body(block.args[0])
             self.insert(scf.YieldOp())

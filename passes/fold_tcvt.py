@@ -105,8 +105,7 @@ def _value_form(back: TCvtOp) -> TCvtOp | None:
 def _fold_values(there: TCvtOp, back: TCvtOp) -> None:
     Rewriter.replace_op(back, [], [there.src])
     if not there.results[0].uses:
-        there.detach()
-        there.erase()
+        Rewriter.erase_op(there)
 
 
 def _buffer_form(back: TCvtOp) -> TCvtOp | None:
@@ -144,7 +143,5 @@ def _fold_buffers(there: TCvtOp, back: TCvtOp) -> None:
     Rewriter.replace_op(back, move)
     alloc = middle.owner
     if isinstance(alloc, AllocTileOp) and all(u.operation is there for u in middle.uses):
-        there.detach()
-        there.erase()
-        alloc.detach()
-        alloc.erase()
+        Rewriter.erase_op(there)
+        Rewriter.erase_op(alloc)

@@ -5,6 +5,7 @@ Only the types change: comments, names and layout of the file stay as they are.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from pto.passes.locate import position
 from pto.passes.placement import grown
 from pto.passes.tmp_uses import TmpUse
 from pto.spans import Group, Span, find_statement
+
+_RESULT = re.compile(r"(%[\w$.\-]+)\s*=\s*$")
 
 
 @dataclass(slots=True)
@@ -76,7 +79,7 @@ def _rewrite(source: Source, tile: SSAValue, size: int) -> tuple[TileBufType, li
     statement = find_statement(source.text, source.offset(*position(alloc)), alloc.name)
     if statement is None or not statement.ins.types:
         raise _CannotRewrite("its pto.alloc_tile is not written in the usual form")
-    name = _result_name(source, statement.name, alloc)
+    name = _result_name(source, statement.name)
     spans = [statement.ins.types[0]]
     for use in tile.uses:
         spans += _type_spans(source, use.operation, name)
@@ -87,13 +90,13 @@ def _rewrite(source: Source, tile: SSAValue, size: int) -> tuple[TileBufType, li
     return new_type, spans
 
 
-def _result_name(source: Source, operation: Span, alloc: Operation) -> str:
-    start = source.offset(*position(alloc))
-    before = source.text[start : operation.start] or source.text[:start].rpartition("\n")[2]
-    name = before.split("=")[0].strip()
-    if not name.startswith("%"):
+def _result_name(source: Source, operation: Span) -> str:
+    """The name before `= pto.alloc_tile`."""
+    line_start = source.text.rfind("\n", 0, operation.start) + 1
+    match = _RESULT.search(source.text, line_start, operation.start)
+    if match is None:
         raise _CannotRewrite("the name of its value was not found")
-    return name
+    return match.group(1)
 
 
 def _type_spans(source: Source, op: Operation, name: str) -> list[Span]:

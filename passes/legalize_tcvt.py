@@ -200,10 +200,10 @@ def _no_exact_chain(
 
 def _replace(op: TCvtOp, direct: Direct, chain: tuple[str, ...]) -> None:
     value = op.src
-    for src, dst in pairwise(chain[:-1]):
-        pair = lookup(direct.arch, src, dst)
+    for from_, to in pairwise(chain[:-1]):
+        pair = lookup(direct.arch, from_, to)
         assert pair is not None
-        value = _step(op, value, _like(op, dst), pair, direct.arch)
+        value = _step(op, value, _like(op, to), pair, direct.arch)
     last = lookup(direct.arch, chain[-2], chain[-1])
     assert last is not None
     properties: dict[str, Attribute] = {}

@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr, i16, i32, i64
+from xdsl.dialects.builtin import i16, i32
 from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
 
 from pto.dialect.attributes import RoundModeAttr
 from pto.dialect.machine_ops import (
@@ -45,8 +46,7 @@ _HALF = 2 * CHUNK
 def lower(c: TileConversion) -> None:
     """Replaces a conversion by its instructions. Raises PassFailedException."""
     _Lowering(c, Emitter(c.op)).run()
-    c.op.detach()
-    c.op.erase()
+    Rewriter.erase_op(c.op)
 
 
 def call_strides(src: str, dst: str) -> tuple[int, int]:
@@ -188,13 +188,9 @@ class _Lowering:
         assert tmp is not None
         if not isinstance(tmp.type, TileBufType) or (provided := tile_bytes(tmp.type)) is None:
             raise fail(c.op, "the tmp operand is no tile")
-        needed = tmp_bytes(
-            c.src.format,
-            c.dst.format,
-            c.most_rows if c.rows is None else c.rows,
-            c.most_cols if c.cols is None else c.cols,
-            row_stride=c.src.stride,
-        )
+        if c.rows is None or c.cols is None:
+            return  # the size at the declared shape is only an upper bound
+        needed = tmp_bytes(c.src.format, c.dst.format, c.rows, c.cols, row_stride=c.src.stride)
         if provided < needed:
             raise fail(c.op, f"the tmp tile has {provided} bytes, but {needed} are needed")
 
@@ -267,15 +263,8 @@ class _Lowering:
         mask of the low byte, then the value that f16 holds exactly."""
         emit = self.emit
         self._f16_to_i16(self.low, src, count)
-        emit.vector(
-            DuplicateOp,
-            self.high,
-            [],
-            mask=count,
-            repeat=1,
-            strides=(1, 8),
-            attributes={"value": IntegerAttr(255, i64)},
-        )
+        low_byte = emit.constant(255, i16)
+        emit.vector(DuplicateOp, self.high, [low_byte], mask=count, repeat=1, strides=(1, 8))
         emit.barrier()
         strides = (1, 1, 1, 8, 8, 8)
         emit.vector(AndOp, self.low, [self.low, self.high], mask=count, repeat=1, strides=strides)

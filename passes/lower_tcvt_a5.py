@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import IntegerType, Signedness, i32
 from xdsl.ir import Attribute, SSAValue
+from xdsl.rewriter import Rewriter
 
 from pto.dialect.machine_ops import LETTER_OF_MODE, PARTS, REPEAT_BYTES
 from pto.numerics import FORMATS
@@ -53,8 +54,7 @@ def lower(c: TileConversion) -> None:
     """Replaces a conversion by its register loop."""
     if 0 not in (c.rows, c.cols):
         _Lowering(c, Emitter(c.op), steps_of(c)).run()
-    c.op.detach()
-    c.op.erase()
+    Rewriter.erase_op(c.op)
 
 
 def _unit(name: str, pairs: int) -> int:

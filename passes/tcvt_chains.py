@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class _Value:
+class Value:
     """What is known of the numbers in a tile."""
 
     grid: Grid
@@ -62,7 +62,7 @@ def find_double_rounding(
     yield from _Walk(step_of).block(block, {})
 
 
-_State = dict[SSAValue, _Value]
+_State = dict[SSAValue, Value]
 
 
 class _Walk:
@@ -96,7 +96,7 @@ class _Walk:
             _forget(tile, state)
         if step is None:
             return
-        value, found = _apply(step, source)
+        value, found = follow(step, source)
         if found is not None:
             yield found
         target = op.dst if op.dst is not None else op.results[0]
@@ -104,12 +104,16 @@ class _Walk:
             state[target] = value
 
 
-def _apply(step: Step, before: _Value | None) -> tuple[_Value | None, DoubleRounding | None]:
-    """The value after a step, and whether the step rounds what was rounded before."""
+def follow(step: Step, before: Value | None) -> tuple[Value | None, DoubleRounding | None]:
+    """The value after a step, and whether the step rounds what was rounded before.
+
+    `before` None is a value that no conversion of the function has made. The value after is None
+    where the formats are not described.
+    """
     source, destination = grid(step.src), grid(step.dst)
     if source is None or destination is None:
         return None, None
-    before = before or _Value(source)
+    before = before or Value(source)
     if not loses(before.grid, destination):
         return replace(before, grid=before.grid.within(destination)), None
     first, original = before.rounded, before.original
@@ -121,7 +125,7 @@ def _apply(step: Step, before: _Value | None) -> tuple[_Value | None, DoubleRoun
         found = DoubleRounding(first, step, helps)
     after = destination.within(before.grid)
     integral = before.grid.lsb >= 0 or step.src == step.dst
-    return _Value(after.integers() if integral else after, step, before.grid), found
+    return Value(after.integers() if integral else after, step, before.grid), found
 
 
 def _can_differ(original: Grid, first: Step, second: Step, destination: Grid) -> bool:
@@ -129,13 +133,33 @@ def _can_differ(original: Grid, first: Step, second: Step, destination: Grid) ->
     middle = grid(first.dst)
     if middle is None or is_integer(first.dst) or first.src == first.dst:
         return False  # rounding to an integral value is meant as such
-    if not loses(original.within(destination), middle):
+    reaching = original.within(destination)
+    if middle.holds(reaching):
         return False  # what the first step rounds, the second clips
-    nested = middle.holds(destination)
-    if nested and first.mode == second.mode and first.mode in _DIRECTED:
-        return False
+    unsigned = destination.low == 0  # negatives are clipped: FLOOR is TRUNC there
+    modes = [_towards_zero(step.mode) if unsigned else step.mode for step in (first, second)]
+    if _loses_only_near_zero(reaching, middle, destination):
+        return modes[1] not in ("RINT", "ROUND", "TRUNC") and modes[0] != modes[1]
+    if modes[0] == modes[1] and modes[0] in _DIRECTED:
+        return not middle.holds(destination)
+    if modes == ["TRUNC", "ROUND"]:  # half-way and above goes up, and truncation keeps that
+        return not middle.holds(destination.with_halves())
     # Round to odd keeps the sticky bit: safe with two bits to spare (spec R6).
-    return not (nested and first.mode == "ODD" and middle.bits >= destination.bits + 2)
+    spare = middle.bits >= destination.bits + 2 and middle.holds(destination.with_halves())
+    return not (first.mode == "ODD" and spare)
+
+
+def _towards_zero(mode: str) -> str:
+    return "TRUNC" if mode == "FLOOR" else mode
+
+
+def _loses_only_near_zero(source: Grid, middle: Grid, destination: Grid) -> bool:
+    """Whether the middle format rounds only numbers that are too small to matter: less than half
+    of the destination's least step, before and after."""
+    if source.used_bits() > middle.bits or not middle.reaches(source):
+        return False
+    exponent = middle.lsb + source.bits - 1  # from 2^exponent on, the middle holds all bits
+    return exponent < destination.lsb - 1
 
 
 def _written(op: Operation) -> Iterator[SSAValue]:

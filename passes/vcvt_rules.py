@@ -41,12 +41,14 @@ _FORMATS = {
 
 def register_conversion(op: Operation) -> Iterator[Finding]:
     """The mode and the saturation that are written exist for the pair."""
-    names = _format(op.operands[0].type), _format(op.results[0].type) if op.results else None
-    if names[0] is None or names[1] is None:
+    if not op.operands or not op.results:
         return
-    pair = astype_pair(names[0], names[1])
+    src, dst = _format(op.operands[0].type), _format(op.results[0].type)
+    if src is None or dst is None:
+        return
+    pair = astype_pair(src, dst)
     if pair is None:
-        message = f"no register conversion of {names[0]} to {names[1]}"
+        message = f"no register conversion of {src} to {dst}"
         yield Finding("type-pair", message, Where())
         return
     yield from _round_mode(op, pair)

@@ -20,7 +20,7 @@ Those on registers are the assembler's `vlds`, `vcvt`, `vsts` and predicates; `v
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
@@ -149,20 +149,30 @@ class BufferOp(RegularOp):
 
     POINTERS: ClassVar[tuple[str, ...]]
     """Roles of the pointers in the order of the strides: the destination first."""
+    SCALARS: ClassVar[int] = 0
+    """How many scalars follow the pointers of `ins`."""
     signature: ClassVar[Signature]
 
     def pointers(self) -> list[SSAValue]:
         """The pointers in the order of `POINTERS`."""
         return [*self.outs, *self.ins[: len(self.POINTERS) - 1]]
 
+    def scalars(self) -> list[SSAValue]:
+        """The scalar operand, where there is one."""
+        first = len(self.POINTERS) - 1
+        return list(self.ins[first : first + self.SCALARS])
+
+    def _extra(self) -> Sequence[SSAValue]:
+        return self.ins[len(self.POINTERS) - 1 + self.SCALARS :]
+
     def dynamic(self) -> tuple[SSAValue, SSAValue] | None:
         """Mask and repeat where they are operands, of type i64."""
-        extra = self.ins[len(self.POINTERS) - 1 :]
+        extra = self._extra()
         return (extra[0], extra[1]) if len(extra) == 2 else None
 
     def verify_(self) -> None:
         super().verify_()
-        extra = self.ins[len(self.POINTERS) - 1 :]
+        extra = self._extra()
         if len(extra) == 1 or any(value.type != i64 for value in extra):
             raise VerifyException(
                 "mask and repeat are both operands, of type i64, or both attributes"
@@ -195,7 +205,7 @@ class BufferOp(RegularOp):
         bits = _integers(self, "mask") if listed else None
         strides = _integers(self, "strides")
         if count is not None:
-            if not (mask is bits is repeat is strides is None):
+            if any(given is not None for given in (mask, bits, repeat, strides)):
                 raise VerifyException("count goes without mask, repeat and strides")
             _check_count(count, formats)
             return VectorForm(count, None, None, 1, ())
@@ -323,32 +333,21 @@ class MulCastOp(BufferOp):
 
 
 class DuplicateOp(BufferOp):
-    """Duplicate: writes the integer `value` into the selected elements of `dst`."""
+    """Duplicate: writes an integer into the selected elements of `dst`."""
 
     name = "pto.duplicate"
-    signature = Signature(("mask?", "repeat?"), ("dst",), attributes_in_ins=True)
+    signature = Signature(("value", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
     POINTERS = ("dst",)
-
-    @property
-    def value(self) -> int:
-        """The number written. Raises VerifyException where it is absent."""
-        value = _integer(self, "value")
-        if value is None:
-            raise VerifyException("value is the integer to write")
-        return value
+    SCALARS = 1
 
     def verify_(self) -> None:
         super().verify_()
         (dst,) = self.formats()
         if dst not in ("i16", "ui16", "i32", "ui32"):
             raise VerifyException(f"duplicate writes 16-bit and 32-bit integers, not {dst}")
-        width = FORMAT_BITS[dst]
-        low, high = (
-            (0, 2**width - 1)
-            if dst.startswith("u")
-            else (-(2 ** (width - 1)), 2 ** (width - 1) - 1)
-        )
-        _check_range("value", self.value, low, high)
+        (value,) = self.scalars()
+        if element_format(value.type) != dst:
+            raise VerifyException(f"the value is of type {type_text(value.type)}, not {dst}")
 
 
 class AndOp(BufferOp):

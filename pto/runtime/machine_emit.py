@@ -96,18 +96,20 @@ def _set_deq_scale(op: Operation, compiler: Compiler) -> Step:
 @emits(*BUFFER_OPS)
 def _buffer_operation(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, BufferOp)
-    slots = compiler.slots(op.pointers())
+    slots, scalars = compiler.slots(op.pointers()), compiler.slots(op.scalars())
     if (dynamic := op.dynamic()) is not None:
-        return _dynamic_operation(op, slots, compiler.slots(dynamic))
+        return _dynamic_operation(op, slots, scalars, compiler.slots(dynamic))
     run = _prepared(op)
 
     def step(frame: Frame) -> None:
-        run(frame[0].vector_unit, [frame[slot] for slot in slots])
+        run(frame[0].vector_unit, [frame[s] for s in slots], [frame[s] for s in scalars])
 
     return step
 
 
-def _dynamic_operation(op: BufferOp, slots: tuple[int, ...], sizes: tuple[int, ...]) -> Step:
+def _dynamic_operation(
+    op: BufferOp, slots: tuple[int, ...], scalars: tuple[int, ...], sizes: tuple[int, ...]
+) -> Step:
     """An instruction whose mask and repeat are values; each pair of them is prepared once."""
     mask, repeat = sizes
     known: dict[tuple[int, int], Instruction] = {}
@@ -116,7 +118,7 @@ def _dynamic_operation(op: BufferOp, slots: tuple[int, ...], sizes: tuple[int, .
         key = frame[mask], frame[repeat]
         if key not in known:
             known[key] = _prepared(op, *key)
-        known[key](frame[0].vector_unit, [frame[slot] for slot in slots])
+        known[key](frame[0].vector_unit, [frame[s] for s in slots], [frame[s] for s in scalars])
 
     return step
 

@@ -146,7 +146,8 @@ def _run(
     lanes[0].store(target.use.memory, target.address + shifts[0], compute(*sources))
 
 
-Instruction = Callable[[VectorUnit, list[UbPointer]], None]
+Instruction = Callable[[VectorUnit, list[UbPointer], list[int]], None]
+"""Runs on a unit with the addresses, destination first, and the scalars."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def prepare(op: BufferOp, mask: int | None = None, repeat: int | None = None) ->
         case MulCastOp():
             return _mulcast(plan)
         case DuplicateOp():
-            return _duplicate(plan, op.value)
+            return _duplicate(plan)
         case _:
             return _bitwise(plan, np.bitwise_and)
 
@@ -187,7 +188,7 @@ def _cast(plan: _Plan, mode: str | None) -> Instruction:
     scaled = (src, dst) == ("i32", "f16")
     lanes = plan.lanes
 
-    def cast(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+    def cast(unit: VectorUnit, pointers: list[UbPointer], scalars: list[int]) -> None:
         saturation = "OFF" if unit.ctrl >> bit & 1 else "ON"
         scale = unit.deq_scale if scaled else 1.0
         unit.report.elements += lanes[0].elements
@@ -207,26 +208,26 @@ def _mulcast(plan: _Plan) -> Instruction:
         with np.errstate(all="ignore"):
             return convert((left.view(np.float16) * right.view(np.float16)).view(np.uint16))
 
-    def mulcast(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+    def mulcast(unit: VectorUnit, pointers: list[UbPointer], scalars: list[int]) -> None:
         unit.report.elements += plan.lanes[0].elements
         unit.issue("mulcast", plan.repeats, plan.lanes, pointers, product)
 
     return mulcast
 
 
-def _duplicate(plan: _Plan, value: int) -> Instruction:
+def _duplicate(plan: _Plan) -> Instruction:
     lanes = plan.lanes[0]
     per_run = len(lanes.lanes) if lanes.repeats_overlap else lanes.elements
-    codes = np.full(per_run, value & (1 << lanes.bits) - 1, lanes.item)
 
-    def duplicate(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+    def duplicate(unit: VectorUnit, pointers: list[UbPointer], scalars: list[int]) -> None:
+        codes = np.full(per_run, scalars[0] & (1 << lanes.bits) - 1, lanes.item)
         unit.issue("duplicate", plan.repeats, plan.lanes, pointers, lambda: codes)
 
     return duplicate
 
 
 def _bitwise(plan: _Plan, operation: Compute) -> Instruction:
-    def bitwise(unit: VectorUnit, pointers: list[UbPointer]) -> None:
+    def bitwise(unit: VectorUnit, pointers: list[UbPointer], scalars: list[int]) -> None:
         unit.issue(plan.name, plan.repeats, plan.lanes, pointers, operation)
 
     return bitwise
