@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
@@ -83,6 +84,7 @@ def convert(
     )
 
 
+@lru_cache(maxsize=512)
 def _row(arch: str, src: Format, dst: Format, mode: str | None) -> Pair:
     """The first table row that offers the pair and the mode; ValueError if there is none."""
     offered = [table for table in tables(arch) if table.instruction in INSTRUCTIONS]

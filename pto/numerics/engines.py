@@ -27,6 +27,9 @@ ENGINES = ("auto", "numpy", "jit")
 #: numpy has spent the 20 to 40 ms that compiling takes.
 COMPILE_AFTER = 1 << 22
 
+#: What a small call counts as: numpy spends as long on calling as on this many elements.
+CALL_ELEMENTS = 1 << 13
+
 #: What a call costs beside its elements, in elements: many small calls are worth compiling for too.
 CALL_ELEMENTS = 1 << 10
 
@@ -45,7 +48,7 @@ class Conversion:
         self.numpy = _numpy_program(self.program, src, dst, rule)
         self.dtypes = [src.code_dtype, dst.code_dtype]
         self._best: Run = self.numpy.run  # what "auto" runs
-        self._elements = 0  # seen by "auto" so far, its calls counted in
+        self._elements = 0  # that "auto" has been asked for, its calls counted in
 
     def run(self, source: Array, target: Array, engine: str = "auto") -> None:
         """Writes the codes of `source` into `target`, both of one shape and of any layout.
