@@ -27,11 +27,9 @@ ENGINES = ("auto", "numpy", "jit")
 #: numpy has spent the 20 to 40 ms that compiling takes.
 COMPILE_AFTER = 1 << 22
 
-#: What a small call counts as: numpy spends as long on calling as on this many elements.
+#: What a call counts beside its elements: numpy spends as long on the calls of a program as on this
+#: many elements, so that many small conversions are worth compiling for, too.
 CALL_ELEMENTS = 1 << 13
-
-#: What a call costs beside its elements, in elements: many small calls are worth compiling for too.
-CALL_ELEMENTS = 1 << 10
 
 #: Elements of the blocks that a strided or byte-swapped array is copied through.
 BLOCK = 1 << 13

@@ -208,7 +208,7 @@ def test_auto_compiles_when_it_has_seen_enough(monkeypatch: pytest.MonkeyPatch) 
 
     if not is_available():
         pytest.skip("no llvmlite")
-    monkeypatch.setattr(engines, "COMPILE_AFTER", 2 * engines.CALL_ELEMENTS)
+    monkeypatch.setattr(engines, "COMPILE_AFTER", 2 * (BASE.size + engines.CALL_ELEMENTS))
     conversion = engines.Conversion(FORMATS["f32"], FORMATS["f16"], Rule("RINT"))
     out = np.empty(BASE.shape, np.uint16)
     conversion.run(BASE.view(np.uint32), out)
