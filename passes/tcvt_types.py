@@ -68,7 +68,7 @@ def _route_notes(c: Conversion) -> list[str]:
         quality = (
             "exact: the bits of a direct conversion"
             if route.exact
-            else "not exact: it rounds more than once"
+            else "which may differ from a direct conversion: more than one step rounds or clips"
         )
         statements = _route_statements(c, route.formats)
         lines = "".join(f"\n{statement}" for statement in statements)

@@ -34,8 +34,16 @@ class Grid:
         """Whether every number of `other` is in this set; False where that is not certain."""
         if self.tapered:
             return other == self
-        in_range = self.low <= other.low and other.high <= self.high
-        return in_range and other.lsb >= self.lsb and other.used_bits() <= self.bits
+        fine_enough = other.lsb >= self.lsb and other.used_bits() <= self.bits
+        return fine_enough and self.reaches(other)
+
+    def reaches(self, other: Grid) -> bool:
+        """Whether the other's range lies within this one's."""
+        return self.low <= other.low and other.high <= self.high
+
+    def with_halves(self) -> Grid:
+        """The set with the numbers half-way between its neighbours."""
+        return replace(self, bits=self.bits + 1, lsb=self.lsb - 1)
 
     def used_bits(self) -> int:
         """The most significant bits that a number of the set has."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pto.targets.grids import grid, is_integer
+from pto.targets.grids import Grid, grid, is_integer
 from pto.targets.tables import tcvt_table
 
 _MAX_STEPS = 3
@@ -54,6 +54,12 @@ def _is_exact(chain: tuple[str, ...]) -> bool:
     if first is None or last is None:
         return False
     if is_integer(chain[-1]):
+        # A step that narrows takes low bits of a negative where a widening one clips it (spec S12).
+        before_last = grid(chain[-2])
+        if before_last is None or _clips(first, last) != (
+            first.low < 0 and _clips(before_last, last)
+        ):
+            return False
         reach = first
     else:
         reach = replace(
@@ -64,3 +70,8 @@ def _is_exact(chain: tuple[str, ...]) -> bool:
         if middle is None or not middle.holds(reach):
             return False
     return True
+
+
+def _clips(source: Grid, destination: Grid) -> bool:
+    """A signed integer to a wider unsigned one: negatives become 0 always."""
+    return source.low < 0 == destination.low and destination.bits > source.bits + 1
