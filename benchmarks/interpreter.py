@@ -155,7 +155,7 @@ def main() -> None:
     for name, (body, types) in statements(*LARGE).items():
         own = numpy_seconds(name)
         beside = f" ({own * 1e6:.1f})" if own is not None else ""
-        print(f"  {name:20} {seconds(body, types, 50, LARGE) * 1e6:8.1f}{beside}")
+        print(f"  {name:20} {seconds(body, types, 500, LARGE) * 1e6:8.1f}{beside}")
 
 
 if __name__ == "__main__":

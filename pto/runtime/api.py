@@ -17,6 +17,7 @@ from pto.runtime import (  # noqa: F401
     conversion,
     elementwise,
     moves,
+    quantise,
     reductions,
     scalars,
     structure,

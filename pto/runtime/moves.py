@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from xdsl.ir import Operation
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
 from pto.runtime.elementwise import domain_check, scalar_of
-from pto.runtime.errors import Fault
+from pto.runtime.errors import Fault, place_of
 from pto.runtime.operands import enum_attribute, is_tile, operands_of
 from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
@@ -48,6 +49,19 @@ def _same_storage(source: Any, target: Any) -> None:
     a, b = tile_layout(source).element, tile_layout(target).element
     if a.size != b.size or a.per_byte != b.per_byte:
         raise Fault(f"a source of {a.text}, a destination of {b.text}")
+
+
+@emits("pto.tprint")
+def _print(op: Operation, compiler: Compiler) -> Step:
+    """Prints the valid region on standard error."""
+    src = compiler.slot(operands_of(op).ins[0])
+    _, line, _ = place_of(op)
+
+    def step(frame: Frame) -> None:
+        tile: Tile = frame[src]
+        print(f"line {line}: {tile.text()}\n{tile.read()}", file=sys.stderr)
+
+    return step
 
 
 @emits("pto.tfillpad")

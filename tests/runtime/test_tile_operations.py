@@ -467,6 +467,25 @@ def test_sorting_and_merging() -> None:
     same(x[0, merged.view(np.uint32)[0, 1::2]], merged[0, 0::2])
 
 
+# Quantisation ------------------------------------------------------------------------------------
+
+
+def test_quantisation_by_row_and_back() -> None:
+    x = sample("f32", (4, 32), 1)
+    scale, zero = sample("f32", (4, 1), 2, 1, 5), sample("f32", (4, 1), 3, 100, 150)
+    signed, unsigned = np.zeros((4, 32), np.int8), np.zeros((4, 32), np.uint8)
+    types = [tile("f32", 4, 32), column("f32", 4)]
+    apply(operation("tquant", types, tile("i8", 4, 32)), x, scale, signed)
+    same(signed, np.clip(np.rint(x * scale), -128, 127))
+    types.append(column("f32", 4))
+    apply(operation("tquant", types, tile("ui8", 4, 32)), x, scale, zero, unsigned)
+    same(unsigned, np.clip(np.rint(x * scale + zero), 0, 255))
+    back = np.zeros((4, 32), np.float32)
+    types = [tile("i8", 4, 32), column("f32", 4), column("f32", 4)]
+    apply(operation("tdequant", types, tile("f32", 4, 32)), signed, scale, zero, back)
+    same(back, (signed.astype(np.float32) - zero) * scale)
+
+
 # Wrong use ---------------------------------------------------------------------------------------
 
 
