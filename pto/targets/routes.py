@@ -50,26 +50,16 @@ def _is_exact(chain: tuple[str, ...]) -> bool:
     may take low bits of them, so there all values of the source must be kept. A float source keeps
     its infinities and NaN, because a format that holds it widens it, which never saturates.
     """
-    first, last = grid(chain[0]), grid(chain[-1])
-    if first is None or last is None:
+    grids = [g for name in chain if (g := grid(name)) is not None]
+    if len(grids) < len(chain):
         return False
-    if is_integer(chain[-1]):
-        # A step that narrows takes low bits of a negative where a widening one clips it (spec S12).
-        before_last = grid(chain[-2])
-        if before_last is None or _clips(first, last) != (
-            first.low < 0 and _clips(before_last, last)
-        ):
-            return False
-        reach = first
-    else:
-        reach = replace(
-            first, low=max(first.low, 2 * last.low), high=min(first.high, 2 * last.high)
-        )
-    for step in chain[1:-1]:
-        middle = grid(step)
-        if middle is None or not middle.holds(reach):
-            return False
-    return True
+    first, *middle, last = grids
+    if not is_integer(chain[-1]):
+        twice = replace(last, low=2 * last.low, high=2 * last.high)
+        return all(step.holds(first.within(twice)) for step in middle)
+    # A step that narrows takes low bits of a negative where a widening one clips it (spec S12).
+    clips_along = first.low < 0 and _clips(grids[-2], last)
+    return clips_along == _clips(first, last) and all(step.holds(first) for step in middle)
 
 
 def _clips(source: Grid, destination: Grid) -> bool:

@@ -27,9 +27,8 @@ def samples(src: str) -> Array:
     low, high = {"f32": (-45, 110), "i32": (-8, 17), "i64": (-8, 39)}[src]
     exponents = rng.integers(low, high, 60000).astype(np.float64)
     near = significands * 2.0**exponents
+    steps = rng.integers(-2, 3, 60000)
     if src == "f32":
-        ulps = rng.integers(-2, 3, 60000).astype(np.int32)
-        return (near.astype(np.float32).view(np.int32) + ulps).view(np.float32)
-    return near.astype(np.int64).astype(_DTYPES[src]) + rng.integers(-2, 3, 60000).astype(
-        _DTYPES[src]
-    )
+        ulps: Array = near.astype(np.float32).view(np.int32) + steps.astype(np.int32)
+        return ulps.view(np.float32)
+    return (near.astype(np.int64) + steps).astype(_DTYPES[src])

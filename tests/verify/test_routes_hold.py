@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from samples import Array, samples
@@ -10,7 +12,12 @@ import pto
 from pto.targets import lookup
 from pto.targets.routes import Route, find_route
 
-SMALL = {"i8": np.int8, "ui8": np.uint8, "ui16": np.uint16, "ui32": np.uint32}
+SMALL: dict[str, type[np.integer[Any]]] = {
+    "i8": np.int8,
+    "ui8": np.uint8,
+    "ui16": np.uint16,
+    "ui32": np.uint32,
+}
 SOURCES = ("f32", "f16", "bf16", "i8", "i16", "i32", "i64", "ui8", "ui32")
 DESTINATIONS = ("f32", "f16", "bf16", "f8e4m3fn", "f8e5m2", "hif8")
 INTEGERS = ("i8", "i16", "i32", "i64", "ui8", "ui16", "ui32")
@@ -40,9 +47,10 @@ def convert(x: Array, src: str, dst: str, mode: str | None, saturation: str | No
 
 def along(route: Route, x: Array, mode: str | None, saturation: str) -> Array:
     """The steps as the note writes them; mode and saturation of the last one as asked."""
-    for src, dst in zip(route.formats[:-2], route.formats[1:-1], strict=True):
-        x = convert(x, src, dst, None, None)
-    return convert(x, *route.formats[-2:], mode, saturation)
+    *steps, (src, dst) = zip(route.formats, route.formats[1:], strict=False)
+    for step in steps:
+        x = convert(x, *step, None, None)
+    return convert(x, src, dst, mode, saturation)
 
 
 def cases() -> list[tuple[str, str, str]]:
@@ -67,7 +75,7 @@ def test_exact_iff_equal_to_the_direct_conversion(arch: str, src: str, dst: str)
     assert last is not None
     x = values(src)
     equal = True
-    for mode in [m for m in last.modes if m not in ("HYBRID", "ODD")] or [None]:
+    for mode in tuple(m for m in last.modes if m not in ("HYBRID", "ODD")) or (None,):
         for saturation in ("ON", "OFF"):
             if src[0] in "iu" and dst[0] not in "iu":  # i32 to f16 has a rule of its own (S13)
                 direct = convert(x.astype(np.float64), "f64", dst, mode, saturation)
