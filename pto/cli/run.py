@@ -13,12 +13,14 @@ from pto.cli.files import InputError, read_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.ir import Operation
 
     from pto.cli.compare import Comparison
-    from pto.runtime.api import Place
+    from pto.runtime.api import Kernel, Place
     from pto.runtime.arguments import Argument
     from pto.runtime.elements import Element
+    from pto.runtime.machine import MachineKernel
     from pto.runtime.trace import Trace
 
     Array = NDArray[Any]
@@ -75,24 +77,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trace", action="store_true", help="print what each tile operation produces"
     )
+    parser.add_argument(
+        "--machine",
+        action="store_true",
+        help="lower the conversions to the target's own steps first, and report those",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit status."""
+    from xdsl.utils.exceptions import PassFailedException
+
     import pto
     from pto.cli.run_values import UsageError
     from pto.runtime.errors import ExecutionError, Fault
-    from pto.targets import UnknownTarget
 
     try:
         return _run(args)
-    except pto.ParseError as error:
+    except (pto.ParseError, PassFailedException) as error:
         print(error, file=sys.stderr)
         return 1
     except ExecutionError as error:
         print(error, file=sys.stderr)
         return 2 if error.is_argument else 1
-    except (InputError, UsageError, UnknownTarget, Fault) as error:
+    except (InputError, UsageError, Fault) as error:
         print(f"pto-opt run: {error}", file=sys.stderr)
         for note in getattr(error, "notes", ()):
             print(f"  note: {note}", file=sys.stderr)
@@ -107,9 +115,11 @@ def _run(args: argparse.Namespace) -> int:
     module = pto.parse(read_text(args.file), filename=name)
     trace = Trace(print) if args.trace else None
     session = _Session(module, args, trace)
-    for remark in session.assumptions():
+    for remark in session.assumptions:
         print(f"pto-opt run: {remark}", file=sys.stderr)
     session.launch()
+    if report := session.machine_report():
+        print(report)
     if trace is not None and trace.conversions:
         print("conversions:", *trace.summary(), sep="\n  ")
     session.report()
@@ -119,20 +129,13 @@ def _run(args: argparse.Namespace) -> int:
 class _Session:
     """One run from the command line: the kernel, its arguments and what becomes of them."""
 
-    def __init__(self, module: Any, args: argparse.Namespace, trace: Trace | None) -> None:
+    def __init__(self, module: ModuleOp, args: argparse.Namespace, trace: Trace | None) -> None:
         from pto.cli.run_values import UsageError
-        from pto.runtime.api import Kernel
 
         self._options = args
-        self._module = module
         try:
-            self.kernel = Kernel(
-                module,
-                args.func,
-                arch=args.arch,
-                default_sat=args.default_sat,
-                observe=None if trace is None else trace.observe,
-            )
+            self.assumptions = _assumptions(module, args)
+            self.kernel = _kernel(module, args, trace)
         except ValueError as error:
             raise UsageError(str(error)) from None
         self._names = list(self.kernel.arguments)
@@ -214,24 +217,12 @@ class _Session:
         for argument in self._bound.values():
             argument.finish()
 
-    def assumptions(self) -> list[str]:
-        """What the run took for granted because neither the file nor an option says it."""
-        from pto.runtime.api import named_arch
-
-        arch, module, found = self.kernel.options.arch, self._module, []
-        if self._options.arch is None and named_arch(module) is None:
-            found.append(f"the file names no target; runs as {arch} (--arch)")
-        without = sum(_default_decides(op, arch) for op in module.walk())
-        if without:
-            default = self._options.default_sat
-            meaning = "the default of each pair" if default == "target" else default.upper()
-            found.append(
-                f"{without} conversion{'s' * (without > 1)} without satmode: {meaning} on {arch}"
-                " (--default-sat)"
-            )
-        return found
-
     # Afterwards --------------------------------------------------------------------------------
+
+    def machine_report(self) -> str:
+        """What the machine did, empty where the program did not run on it."""
+        report = getattr(self.kernel, "report", None)
+        return "" if report is None else str(report.text())
 
     def report(self) -> None:
         """Writes the outputs and says what was written."""
@@ -335,6 +326,53 @@ class _Session:
             failed |= result.count > 0
             print(_comparison_text(name, path, result, self._options.tolerance))
         return failed
+
+
+def _kernel(module: ModuleOp, args: argparse.Namespace, trace: Trace | None) -> Kernel:
+    """The function to run. Raises ValueError for an unknown one or an unknown target."""
+    from pto.cli.run_values import UsageError
+    from pto.runtime.api import Kernel
+
+    if not args.machine:
+        observe = None if trace is None else trace.observe
+        return Kernel(
+            module, args.func, arch=args.arch, default_sat=args.default_sat, observe=observe
+        )
+    if trace is not None:
+        raise UsageError("--trace and --machine exclude each other")
+    return _lowered(module, args)
+
+
+def _lowered(module: ModuleOp, args: argparse.Namespace) -> MachineKernel:
+    """The function with its conversions as the target's own steps."""
+    from xdsl.context import Context
+
+    from pto.passes.lower_tcvt import LowerTcvtPass
+    from pto.passes.tile_to_buf import TileToBufPass
+    from pto.runtime.api import options_for
+    from pto.runtime.machine import MachineKernel
+
+    arch = options_for(module, args.arch, args.default_sat).arch
+    context = Context()
+    TileToBufPass().apply(context, module)
+    LowerTcvtPass(arch=arch, default_sat=args.default_sat).apply(context, module)
+    return MachineKernel(module, args.func, arch=arch)
+
+
+def _assumptions(module: ModuleOp, args: argparse.Namespace) -> list[str]:
+    """What the run takes for granted because neither the file nor an option says it."""
+    from pto.runtime.api import named_arch, options_for
+
+    arch, found = options_for(module, args.arch, args.default_sat).arch, []
+    if args.arch is None and named_arch(module) is None:
+        found.append(f"the file names no target; runs as {arch} (--arch)")
+    if without := sum(_default_decides(op, arch) for op in module.walk()):
+        meaning = "the default of each pair" if args.default_sat == "target" else args.default_sat
+        found.append(
+            f"{without} conversion{'s' * (without > 1)} without satmode: {meaning} on {arch}"
+            " (--default-sat)"
+        )
+    return found
 
 
 def _default_decides(op: Operation, arch: str) -> bool:

@@ -114,6 +114,15 @@ def test_trace_counts_what_conversions_lose(folder: Path, capsys: Capture) -> No
     assert lines[4] == "y: 8x16 bf16, written but not saved (--out y=)"
 
 
+def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None:
+    status = run("--arg", "x=x.npy", "--arg", "n=8", "--block-num", "2", "--machine",
+                 "--check", "y=expected.npy")  # fmt: skip
+    lines = capsys.readouterr().out.splitlines()
+    assert status == 0
+    assert lines[0].startswith("machine a5: ")
+    assert lines[-1] == "y: all 128 elements equal expected.npy"
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
@@ -135,6 +144,7 @@ def test_trace_counts_what_conversions_lose(folder: Path, capsys: Capture) -> No
         (["--func", "g"], 2, "no function 'g' with a body; functions: cast"),
         (["--block-idx", "2"], 2, "--block-idx 2 of --block-num 1"),
         (["--check", "expected.npy"], 2, "--check: name the array, NAME=FILE.npy"),
+        (["--trace", "--machine"], 2, "--trace and --machine exclude each other"),
         (["--out", "y"], 2, "--out y: write NAME=FILE"),
     ],
 )
