@@ -292,6 +292,30 @@ def compile_times() -> None:
         )
 
 
+def busy_ticks() -> tuple[float, float] | None:
+    """(CPU time that all processes have used, that this one has), in seconds; None off Linux."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    user, nice, system = (int(n) for n in stat.read_text().split()[1:4])
+    own = os.times()
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK"), own.user + own.system
+
+
+def warn_if_busy(before: tuple[float, float] | None, started: float) -> None:
+    """Says so where other processes took the cores that the ratios need."""
+    after = busy_ticks()
+    if before is None or after is None:
+        return
+    others = (after[0] - before[0]) - (after[1] - before[1])
+    share = others / (time.perf_counter() - started)
+    if share > 0.2:
+        print(
+            f"\nother processes used {share:.1f} cores meanwhile: what needs all cores (jit, torch) "
+            "is slower here, memcpy and numpy are not"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--elements", type=int, default=1 << 24)
@@ -307,6 +331,7 @@ def main() -> None:
     print(f"not installed, left out: {', '.join(missing)}" if missing else "all peers present")
     if not is_available():
         print("no llvmlite: numpy engine only")
+    started, before = time.perf_counter(), busy_ticks()
     results = {}
     for contest in contests(args.elements, args.only):
         measure(contest, args.rounds)
@@ -314,6 +339,7 @@ def main() -> None:
     small_tiles()
     if is_available():
         compile_times()
+    warn_if_busy(before, started)
     print("\ngoals")
     print("\n".join(f"  {line}" for line in check(results)))
     if args.json:
