@@ -311,8 +311,8 @@ def warn_if_busy(before: tuple[float, float] | None, started: float) -> None:
     share = others / (time.perf_counter() - started)
     if share > 0.2:
         print(
-            f"\nother processes used {share:.1f} cores meanwhile: what needs all cores (jit, torch) "
-            "is slower here, memcpy and numpy are not"
+            f"\nother processes used {share:.1f} cores meanwhile: what needs all cores (jit, torch)"
+            " is slower here, memcpy and numpy are not"
         )
 
 
