@@ -92,7 +92,7 @@ class Placement:
     """Bytes from one row to the next."""
     element_bits: int
     cols: int
-    """Valid columns; a column of packed pairs counts once, on both sides of a conversion."""
+    """Valid elements of a row; a column of packed pairs is two (spec F2)."""
 
     @property
     def end(self) -> int:
@@ -108,8 +108,8 @@ class Placement:
         return replace(self, rows=1, row_bytes=size, stride=size)
 
     def meets(self, other: Placement) -> bool:
-        """Whether the two ranges share a byte."""
-        return self.start < other.end and other.start < self.end
+        """Whether the two share a byte; the gap between two rows belongs to neither tile."""
+        return any(other._has_any(start, start + self.row_bytes) for start in self._row_starts())
 
     def overwrites(self, src: Placement) -> bool:
         """Whether a conversion of `src` into this place writes over elements not yet read.
@@ -118,53 +118,58 @@ class Placement:
         counts: the documents warn of any overlap there. Otherwise a whole repeat is read before it
         is written.
         """
-        if not self.meets(src) or self.cols == 0:
-            return False
-        wider = self.element_bits > src.element_bits
         widest = max(self.element_bits, src.element_bits)
-        step = 1 if wider else max(1, REPEAT_BYTES * 8 // widest)
+        step = 1 if self.element_bits > src.element_bits else REPEAT_BYTES * 8 // widest
         return any(
-            write_end > next_read and write_start < src.end
-            for write_start, write_end, next_read in self._steps(src, step)
+            src._has_any(start, start + self.row_bytes, first_row=row + 1)
+            or self._overwrites_its_row(src, row, step)
+            for row, start in enumerate(self._row_starts())
         )
 
-    def _steps(self, src: Placement, step: int) -> list[tuple[int, int, int]]:
-        """(first byte written, end of it, next byte to be read), where it can be worst in a row:
-        addresses are linear in the column, so at the first and the last steps of each row."""
-        last = (self.cols - 1) // step
-        found = []
-        for row in range(self.rows):
-            for k in {0, max(0, last - 1), last}:
-                if row == self.rows - 1 and k == last:
-                    continue  # nothing is left to be read
-                start = self._address(row, k * step)
-                end = self._address(row, min((k + 1) * step, self.cols))
-                after = (row, (k + 1) * step) if k < last else (row + 1, 0)
-                found.append((start, end, src._address(*after)))
-        return found
+    def _row_starts(self) -> range:
+        return range(self.start, self.start + self.rows * self.stride, self.stride)
 
-    def _address(self, row: int, col: int) -> int:
-        return self.start + row * self.stride + col * self.element_bits // 8
+    def _has_any(self, start: int, end: int, first_row: int = 0) -> bool:
+        """Whether the rows from `first_row` on have a byte in this range."""
+        row = max(first_row, (start - self.start - self.row_bytes) // self.stride + 1)
+        return row < self.rows and self.start + row * self.stride < end
+
+    def _overwrites_its_row(self, src: Placement, row: int, step: int) -> bool:
+        """Whether a step writes over what later steps of the same row read, in bits.
+
+        The end of step k's write and the start of the next read are linear in k, and the write must
+        start before the row's end, which holds up to some k: so the extremes decide.
+        """
+        write = 8 * (self.start + row * self.stride)
+        read = 8 * (src.start + row * src.stride)
+        read_end = read + src.cols * src.element_bits
+        written, consumed = step * self.element_bits, step * src.element_bits
+        last = min((src.cols - 1) // step - 1, (read_end - 1 - write) // written)
+        return any(
+            0 <= k <= last and write + (k + 1) * written > read + (k + 1) * consumed
+            for k in (0, last)
+        )
 
 
 def place(value: SSAValue) -> Placement | None:
-    """The place of a tile's valid region; None if any of it is not a constant."""
+    """The place of a tile's valid region; None if it is empty or any of it is not a constant."""
     tile = value.type
     if not isinstance(tile, TileBufType | TileType) or tile.valid_rows is None:
         return None
     bits = bits_per_column(tile.dtype)
     start = _start(value)
-    if bits is None or start is None or tile.valid_cols is None or tile.valid_rows == 0:
+    if bits is None or start is None or not tile.valid_cols or not tile.valid_rows:
         return None
     if tile.blayout != "row_major" or tile.slayout != "none_box":
         return None
+    elements = elements_per_column(tile.dtype)
     return Placement(
         start=start,
         rows=tile.valid_rows,
         row_bytes=-(-tile.valid_cols * bits // 8),
         stride=row_stride(value) * bits // 8,
-        element_bits=bits,
-        cols=tile.valid_cols,
+        element_bits=bits // elements,
+        cols=tile.valid_cols * elements,
     )
 
 
