@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Paint = Callable[[str, str], str]
 
-_COLOURS = {"kept": "\x1b[1;32m", "dropped": "\x1b[31m", "head": "\x1b[1m", "legal": "\x1b[32m"}
+_COLOURS = {"kept": "\x1b[1;32m", "dropped": "\x1b[31m", "head": "\x1b[1m"}
 _LINE = 41  # columns of the picture of the neighbours, odd so that a tie is its middle
 
 

@@ -13,7 +13,7 @@ from math import inf, isfinite, nan
 import numpy as np
 
 from pto.numerics.conversion import convert_bits
-from pto.numerics.formats import Format, decode, encode, value_of
+from pto.numerics.formats import Format, encode, value_of
 from pto.numerics.rules import parts
 
 
@@ -37,7 +37,7 @@ class Anatomy:
     @property
     def kept(self) -> str:
         """The leading digits, which the destination has room for."""
-        return self.digits[: len(self.digits) - self._cut]
+        return self.digits[: max(len(self.digits) - self._cut, 0)]
 
     @property
     def dropped(self) -> str:
@@ -213,10 +213,13 @@ def _nearest(wanted: Fraction, negative: bool, fmt: Format, text: str) -> tuple[
     largest = Fraction(fmt.max_value)
     if abs(wanted) > largest:
         raise ValueError(f"{text} is larger than the largest {fmt}, {fmt.max_value}")
-    guess = int(encode(np.float64(abs(wanted)), fmt))
-    around = [c for c in (guess - 1, guess, guess + 1) if 0 <= c <= fmt.max_code]
-    values = {c: Fraction(float(decode(c, fmt))) for c in around}
-    code = min(around, key=lambda c: (abs(values[c] - abs(wanted)), c % 2))
+    if fmt.bits <= 8:
+        around = range(1 << (fmt.bits - fmt.is_signed))
+    else:
+        guess = int(encode(np.float64(abs(wanted)), fmt))
+        around = range(max(guess - 1, 0), min(guess + 1, fmt.max_code) + 1)
+    values = {c: Fraction(v) for c in around if isfinite(v := value_of(c, fmt))}
+    code = min(values, key=lambda c: (abs(values[c] - abs(wanted)), c % 2))
     exact = values[code] == abs(wanted)
     signed = negative and fmt.is_signed and not (fmt.kind == "tapered" and code == 0)
     if negative and not fmt.is_signed:
