@@ -44,8 +44,8 @@ def grow_tmp_tiles(source: Source, uses: Iterable[TmpUse]) -> Growth:
     needed: dict[SSAValue, int] = {}
     for use in uses:
         tmp = use.op.tmp
-        if tmp is not None and (use.provided or 0) < use.terms.required:
-            needed[tmp] = max(needed.get(tmp, 0), use.terms.required)
+        if tmp is not None and (use.provided or 0) < use.needed:
+            needed[tmp] = max(needed.get(tmp, 0), use.needed)
     growth = Growth(source.text)
     edits: dict[Span, str] = {}
     for tile, size in needed.items():

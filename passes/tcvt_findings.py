@@ -10,7 +10,7 @@ from pto.dialect.ops import TCvtOp
 from pto.dialect.types import element_format, type_text
 from pto.passes.placement import AnyTile, row_stride
 from pto.targets import TCVT_TARGETS, Pair, lookup, product
-from pto.tmp import TmpTerms, tmp_terms
+from pto.tmp import TmpTerms, tmp_bytes, tmp_bytes_up_to, tmp_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,22 +116,35 @@ class Conversion:
         return (f"satmode is not written; {self.saturation(pair)} is {chosen}",)
 
     @cached_property
-    def tmp_needed(self) -> TmpTerms | None:
-        """The tmp tile's size, where this conversion takes the path that uses one (spec S10, T).
-
-        With a dynamic valid region, the size at the declared shape: an upper bound.
+    def tmp_terms(self) -> TmpTerms | None:
+        """The terms of the tmp tile's size, where this conversion takes the path that uses one
+        (spec S10, T). With a dynamic valid region, the terms at the declared shape.
         """
+        if (arguments := self._tmp_arguments) is None:
+            return None
+        return tmp_terms(*arguments, row_stride=row_stride(self.op.src))
+
+    @cached_property
+    def tmp_needed(self) -> int | None:
+        """Bytes of a tmp tile that certainly serves, None where the path is not taken: with dynamic
+        valid columns, the most that any region within the declared shape needs.
+        """
+        if (arguments := self._tmp_arguments) is None:
+            return None
+        size = tmp_bytes if self.dst.valid_cols is not None else tmp_bytes_up_to
+        return size(*arguments, row_stride=row_stride(self.op.src))
+
+    @property
+    def _tmp_arguments(self) -> tuple[str, str, int, int] | None:
+        """Formats and extents for the size of the tmp tile."""
         pair = self.pair
         if pair is None or not pair.pytorch_pair or not self.needs_tmp:
             return None
-        if self.saturation(pair) != "OFF":
-            return None
         stride = row_stride(self.op.src)
-        if self.src_name == "f32" and stride % 8:
-            return None  # `row-align` reports it
+        if self.saturation(pair) != "OFF" or (pair.src == "f32" and stride % 8):
+            return None  # `row-align` reports such a stride
         rows = static(self.dst.valid_rows, self.dst.rows)
-        cols = min(static(self.dst.valid_cols, self.dst.cols), stride)
-        return tmp_terms(pair.src, pair.dst, rows, cols, row_stride=stride)
+        return pair.src, pair.dst, rows, min(static(self.dst.valid_cols, self.dst.cols), stride)
 
     @property
     def tmp_is_bound(self) -> bool:

@@ -165,7 +165,7 @@ def _tmp_overlap(c: Conversion, src: Placement | None, dst: Placement | None) ->
     tmp = place(c.op.tmp) if c.op.tmp is not None else None
     if tmp is None or c.tmp_needed is None or c.tmp_is_bound:
         return
-    used = tmp.first(c.tmp_needed.required)
+    used = tmp.first(c.tmp_needed)
     for name, other in (("source", src), ("destination", dst)):
         if other is not None and used.meets(other):
             yield Finding(

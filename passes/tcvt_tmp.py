@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pto.dialect.types import TileBufType, type_text
 from pto.passes.placement import BLOCK_BYTES, AnyTile, grown, tile_bytes
 from pto.passes.tcvt_findings import Conversion, Finding, Where, static
-from pto.tmp import TmpTerms
 
 
 def tmp_tile(c: Conversion) -> Iterator[Finding]:
@@ -44,12 +43,12 @@ def alloc_line(name: str, size: int) -> str:
 def _bound_note(c: Conversion) -> list[str]:
     if not c.tmp_is_bound:
         return []
-    return ["the valid region is dynamic: this is the size at the declared shape, an upper bound"]
+    return ["the valid region is dynamic: an upper bound for all within the declared shape"]
 
 
-def _without_tmp(c: Conversion, needed: TmpTerms) -> Finding:
+def _without_tmp(c: Conversion, needed: int) -> Finding:
     id_, message = (
-        ("tmp-missing", f"{c.names} without saturation needs a tmp tile of {needed.required} bytes")
+        ("tmp-missing", f"{c.names} without saturation needs a tmp tile of {needed} bytes")
         if c.require_tmp
         else (
             "native-overflow",
@@ -63,34 +62,35 @@ def _without_tmp(c: Conversion, needed: TmpTerms) -> Finding:
         Where(),
         (
             *(c.saturation_notes(c.pair) if c.pair is not None else ()),
-            f"for PyTorch's results, add a tmp operand:\n{alloc_line('%tmp', needed.required)}",
+            f"for PyTorch's results, add a tmp operand:\n{alloc_line('%tmp', needed)}",
             *_bound_note(c),
             "to clamp instead: satmode = #pto<saturation_mode ON>",
         ),
     )
 
 
-def _small_tmp(c: Conversion, tmp: AnyTile, needed: TmpTerms) -> Iterator[Finding]:
+def _small_tmp(c: Conversion, tmp: AnyTile, needed: int) -> Iterator[Finding]:
     provided = tile_bytes(tmp)
-    if provided is None or provided >= needed.required:
+    if provided is None or provided >= needed:
         return
     rows = static(c.dst.valid_rows, c.dst.rows)
     cols = static(c.dst.valid_cols, c.dst.cols)
     may = "may need up to" if c.tmp_is_bound else "needs"
     yield Finding(
         "tmp-small",
-        f"the tmp tile has {provided} bytes, {c.names} of {rows}x{cols} {may} {needed.required}",
+        f"the tmp tile has {provided} bytes, {c.names} of {rows}x{cols} {may} {needed}",
         Where("tmp", "shape"),
-        (*_term_notes(needed), *_larger_tile_notes(c, tmp, needed.required), *_bound_note(c)),
+        (*_term_notes(c), *_larger_tile_notes(c, tmp, needed), *_bound_note(c)),
         severity="warning" if c.tmp_is_bound else None,
     )
 
 
-def _term_notes(needed: TmpTerms) -> list[str]:
-    if not needed.head and not needed.tail:
+def _term_notes(c: Conversion) -> list[str]:
+    terms = c.tmp_terms
+    if terms is None or c.tmp_is_bound or not (terms.head or terms.tail):
         return []
-    terms = f"head {needed.head} and tail {needed.tail} bytes"
-    return [f"the larger of {terms} counts; `pto-opt tmp` shows the terms"]
+    listed = f"head {terms.head} and tail {terms.tail} bytes"
+    return [f"the larger of {listed} counts; `pto-opt tmp` shows the terms"]
 
 
 def _larger_tile_notes(c: Conversion, tmp: AnyTile, size: int) -> list[str]:

@@ -35,10 +35,13 @@ class TmpUse:
     row_stride: int
     """Of the source, in elements."""
     terms: TmpTerms
+    """At these extents."""
+    needed: int
+    """Bytes that certainly serve: more than the terms where the valid columns are dynamic."""
     provided: int | None
     """Bytes of the tmp tile, None without one."""
     is_bound: bool
-    """The size is an upper bound, because the valid region is dynamic."""
+    """The valid region is dynamic, so that less may be needed."""
 
 
 def tmp_uses(
@@ -64,7 +67,7 @@ def _use(op: TCvtOp, arch: str | None, default_sat: str) -> TmpUse | None:
     named = named_target(op)
     target = resolve(arch) if arch else (named and named.resolved) or TMP_TARGET
     conversion = Conversion(op, src, dst, tmp, target, default_sat, require_tmp=False)
-    terms = conversion.tmp_needed
+    terms = conversion.tmp_terms
     if terms is None and tmp is None:
         return None
     line, column = position(op)
@@ -79,6 +82,7 @@ def _use(op: TCvtOp, arch: str | None, default_sat: str) -> TmpUse | None:
         cols=dst.cols if dst.valid_cols is None else dst.valid_cols,
         row_stride=row_stride(op.src),
         terms=terms or TmpTerms(0),
+        needed=conversion.tmp_needed or 0,
         provided=tile_bytes(tmp) if tmp is not None else None,
         is_bound=terms is not None and conversion.tmp_is_bound,
     )

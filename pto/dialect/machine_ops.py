@@ -37,7 +37,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from pto.dialect.attributes import RoundModeAttr
-from pto.dialect.ops import OpaqueOp, RegularOp, Signature
+from pto.dialect.ops import REGULAR_OPS, OpaqueOp, RegularOp, Signature
 from pto.dialect.types import OpaqueType, PtrType, element_format, type_text
 from pto.targets import Pair, astype_pair, cast_pair, mulcast_pair
 from pto.targets.products import TARGETS, UnknownTarget, resolve
@@ -295,7 +295,7 @@ class CastOp(BufferOp):
     """
 
     name = "pto.cast"
-    signature = Signature(("src", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
+    signature = REGULAR_OPS[name]
     POINTERS = ("dst", "src")
 
     @property
@@ -321,7 +321,7 @@ class MulCastOp(BufferOp):
     """MulCast (spec M1): the product in the source's type, then Cast with NONE, saturating."""
 
     name = "pto.mulcast"
-    signature = Signature(("src0", "src1", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
+    signature = REGULAR_OPS[name]
     POINTERS = ("dst", "src0", "src1")
 
     def verify_(self) -> None:
@@ -336,7 +336,7 @@ class DuplicateOp(BufferOp):
     """Duplicate: writes an integer into the selected elements of `dst`."""
 
     name = "pto.duplicate"
-    signature = Signature(("value", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
+    signature = REGULAR_OPS[name]
     POINTERS = ("dst",)
     SCALARS = 1
 
@@ -354,7 +354,7 @@ class AndOp(BufferOp):
     """And: bitwise, of 16-bit integers, in the selected elements."""
 
     name = "pto.and"
-    signature = Signature(("src0", "src1", "mask?", "repeat?"), ("dst",), attributes_in_ins=True)
+    signature = REGULAR_OPS[name]
     POINTERS = ("dst", "src0", "src1")
 
     def verify_(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from pto.numerics import FORMATS, convert_bits, pack4, unpack4
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.runtime.machine import MachineKernel
 from pto.runtime.machine_report import Report
-from pto.targets import Pair, tcvt_table
+from pto.targets import Pair, tcvt_table, unified_buffer_bytes
 from pto.tmp import tmp_bytes
 
 Array = NDArray[Any]
@@ -34,6 +35,8 @@ SPELLING = {
     "f4e2m1": "!pto.f4E2M1x2",
     "f4e1m2": "!pto.f4E1M2x2",
 }
+PADDING = 512
+"""Bytes behind the tiles that must stay as they are."""
 PACKED_FLOATS = ("f4e2m1", "f4e1m2")
 
 
@@ -47,6 +50,27 @@ class Shape:
     """Elements added to the source's row, before it is rounded up to whole blocks."""
     dst_extra: int = 0
     dynamic: bool = False
+
+
+@dataclass(frozen=True)
+class Form:
+    """A shape in terms of what a pair converts at a time, so that it is the same walk for each."""
+
+    rows: int
+    repeats: int
+    """Whole repeats (a2a3) or registers (a5) in a row: the head."""
+    tail: int = 0
+    """Elements of a row beyond them."""
+    src_extra: int = 0
+    dst_extra: int = 0
+    dynamic: bool = False
+
+    def shape(self, src: str, dst: str) -> Shape:
+        """The shape for a pair."""
+        widest = max(FORMATS[src].bits, FORMATS[dst].bits)
+        lanes = 2048 // max(16 if 4 in (FORMATS[src].bits, FORMATS[dst].bits) else 8, widest)
+        cols = self.repeats * lanes + min(self.tail, lanes - 1)
+        return Shape(self.rows, cols, self.src_extra, self.dst_extra, self.dynamic)
 
 
 @dataclass(frozen=True)
@@ -198,7 +222,7 @@ def sample(case: Case, rng: np.random.Generator) -> Array:
     """Bytes of the unified buffer up to the end of tmp: every bit pattern, and the values at which
     conversions turn."""
     src_at, dst_at, tmp_at, tmp = places(case)
-    memory = rng.integers(0, 256, tmp_at + tmp + 512, np.uint8)
+    memory = rng.integers(0, 256, tmp_at + tmp + PADDING, np.uint8)
     source = memory[src_at:dst_at]
     if case.src == "f32":
         values = source.view(np.float32)
@@ -218,20 +242,22 @@ _TURNING = np.array(
 )  # fmt: skip
 
 
-def differences(case: Case, rng: np.random.Generator) -> str | None:
+def differences(
+    case: Case, rng: np.random.Generator, *, expected: Case | None = None
+) -> str | None:
     """What the lowered program did differently, None if nothing: all bytes are compared, those of
-    tmp excepted."""
+    tmp excepted. `expected` is another conversion to compare with."""
     memory = sample(case, rng)
-    expected = memory.copy()
-    convert_directly(case, expected)
+    wanted = memory.copy()
+    convert_directly(expected or case, wanted)
     run_lowered_case(case, memory)
     _, _, tmp_at, tmp = places(case)
-    wrong = np.flatnonzero(memory != expected)
+    wrong = np.flatnonzero(memory != wanted)
     wrong = wrong[(wrong < tmp_at) | (wrong >= tmp_at + tmp)]
     if not wrong.size:
         return None
     at = wrong[0]
-    return f"{case}: {wrong.size} bytes, first {at}: {memory[at]:#x}, not {expected[at]:#x}"
+    return f"{case}: {wrong.size} bytes, first {at}: {memory[at]:#x}, not {wanted[at]:#x}"
 
 
 def modes_of(pair: Pair) -> list[str | None]:
@@ -242,17 +268,23 @@ def modes_of(pair: Pair) -> list[str | None]:
     return [None, *pair.modes, *more]
 
 
-def cases(arch: str, shapes: list[Shape]) -> Iterator[Case]:
+def fits(case: Case) -> bool:
+    """Whether the tiles fit the unified buffer, and 4-bit rows have whole bytes."""
+    if case.shape.cols % 2 and 4 in (FORMATS[case.src].bits, FORMATS[case.dst].bits):
+        return False
+    _, _, tmp_at, tmp = places(case)
+    return tmp_at + tmp + PADDING <= unified_buffer_bytes(case.arch)
+
+
+def cases(arch: str, forms: list[Form]) -> Iterator[Case]:
     """All pairs of the target, modes, saturations (written ON, OFF, or not), with and without tmp
     where it matters, for every shape that the pair can have."""
     table = tcvt_table(arch)
     assert table is not None
-    for shape in shapes:
-        for pair in table.rows:
-            if shape.cols % 2 and 4 in (FORMATS[pair.src].bits, FORMATS[pair.dst].bits):
-                continue
-            tmps = (False, True) if arch == "a2a3" and pair.pytorch_pair else (False,)
-            for mode in modes_of(pair):
-                for saturation in (None, "ON", "OFF"):
-                    for tmp in tmps:
-                        yield Case(arch, pair.src, pair.dst, mode, saturation, tmp, shape)
+    for form, pair in product(forms, table.rows):
+        shape = form.shape(pair.src, pair.dst)
+        tmps = (False, True) if arch == "a2a3" and pair.pytorch_pair else (False,)
+        for mode, saturation, tmp in product(modes_of(pair), (None, "ON", "OFF"), tmps):
+            case = Case(arch, pair.src, pair.dst, mode, saturation, tmp, shape)
+            if fits(case):
+                yield case

@@ -1,0 +1,70 @@
+"""Lowered programs give the bytes of the direct conversion, and touch no others (spec L)."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from equality import Case, Form, cases, differences
+
+# Head only, tail only, both; one and several rows; strides wider than the columns; partial valid
+# regions (every shape whose columns do not fill whole blocks); known only at run time.
+WALKS = [
+    Form(rows, repeats, tail, src_extra, dst_extra)
+    for rows in (1, 3)
+    for repeats, tail in ((1, 0), (3, 0), (0, 1), (0, 17), (0, 63), (1, 1), (1, 40), (2, 62))
+    for src_extra, dst_extra in ((0, 0), (0, 32), (64, 0))
+]
+LARGE = [
+    Form(255, 0, 8),
+    Form(256, 0, 8),
+    Form(300, 0, 24),
+    Form(257, 1, 2),
+    Form(1, 255, 0),
+    Form(1, 256, 2),
+    Form(2, 0, 40, src_extra=4096),  # row strides beyond the 8 bits of a repeat stride
+    Form(3, 1, 10, src_extra=2048, dst_extra=4096),
+]
+DYNAMIC = [
+    Form(4, 2, 18, dynamic=True),
+    Form(3, 0, 10, 64, dynamic=True),
+    Form(2, 2, 0, dynamic=True),
+    Form(300, 0, 8, dynamic=True),
+]
+FORMS = WALKS + LARGE + DYNAMIC
+SAMPLE = 1200
+
+
+def _check(chosen: list[Case]) -> None:
+    rng = np.random.default_rng(1)
+    wrong = [found for case in chosen if (found := differences(case, rng)) is not None]
+    assert not wrong, f"{len(wrong)} of {len(chosen)} differ, such as\n" + "\n".join(wrong[:5])
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_sample(arch: str) -> None:
+    """Every pair and walk, not every mode with each."""
+    everything = list(cases(arch, FORMS))
+    _check(random.Random(0).sample(everything, SAMPLE))
+
+
+def test_suite_is_large_enough() -> None:
+    assert sum(1 for arch in ("a2a3", "a5") for _ in cases(arch, FORMS)) >= 50_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+def test_all(arch: str, form: Form) -> None:
+    """Every pair, mode, saturation and tmp for one walk."""
+    _check(list(cases(arch, [form])))
+
+
+def test_a_difference_is_found() -> None:
+    """The comparison sees a byte outside of the valid region."""
+    case = Case("a5", "f32", "f16", "RINT", "ON", False, Form(2, 0, 17).shape("f32", "f16"))
+    wrong = Case("a5", "f32", "f16", "CEIL", "ON", False, case.shape)
+    rng = np.random.default_rng(2)
+    assert differences(case, rng) is None
+    assert differences(wrong, rng, expected=case) is not None
