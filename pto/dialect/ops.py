@@ -93,6 +93,22 @@ def print_group(
     printer.print_string(")")
 
 
+def print_tail(
+    printer: Printer,
+    attributes: dict[str, Attribute],
+    operands: Sequence[SSAValue],
+    results: Sequence[SSAValue] = (),
+) -> None:
+    """How most statements end: ` {attributes} : operand types -> result types`."""
+    printer.print_op_attributes(attributes)
+    if operands or results:
+        printer.print_string(" : ")
+    print_types(printer, [value.type for value in operands])
+    if operands and results:
+        printer.print_string(" -> ")
+    print_types(printer, [value.type for value in results])
+
+
 class PtoOp(Operation):
     """An operation whose statement syntax is defined by `grammar/pto.lark`."""
 
@@ -149,13 +165,7 @@ class TCvtOp(IRDLOperation, PtoOp):
             return
         printer.print_string(" ")
         print_values(printer, sources)
-        if named := self._named_attributes():
-            printer.print_string(" ")
-            printer.print_attr_dict(named)
-        printer.print_string(" : ")
-        print_types(printer, [value.type for value in sources])
-        printer.print_string(" -> ")
-        printer.print_attribute(self.results[0].type)
+        print_tail(printer, self._named_attributes(), sources, self.results)
 
 
 @irdl_op_definition
@@ -180,9 +190,7 @@ class AllocTileOp(IRDLOperation, PtoOp):
             if (value := getattr(self, keyword)) is not None:
                 printer.print_string(f" {keyword} = ")
                 printer.print_ssa_value(value)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+        print_tail(printer, self.attributes, (), [self.result])
 
 
 @irdl_op_definition
@@ -212,9 +220,7 @@ class MakeTensorViewOp(IRDLOperation, PtoOp):
         print_values(printer, self.strides)
         printer.print_string("]")
         named = {"layout": self.layout} if self.layout is not None else {}
-        printer.print_op_attributes({**named, **self.attributes})
-        printer.print_string(" : ")
-        printer.print_attribute(self.result.type)
+        print_tail(printer, {**named, **self.attributes}, (), [self.result])
 
 
 @irdl_op_definition
@@ -238,11 +244,7 @@ class PartitionViewOp(IRDLOperation, PtoOp):
         printer.print_string("], sizes = [")
         print_values(printer, self.sizes)
         printer.print_string("]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_tail(printer, self.attributes, [self.source], [self.result])
 
 
 @irdl_op_definition
@@ -276,11 +278,7 @@ class SubviewOp(IRDLOperation, PtoOp):
             printer.print_string(" valid [")
             print_values(printer, [self.valid_row, self.valid_col])
             printer.print_string("]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_tail(printer, self.attributes, [self.source], [self.result])
 
 
 @irdl_op_definition
@@ -296,9 +294,7 @@ class SetValidShapeOp(IRDLOperation, PtoOp):
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
         print_values(printer, self.operands)
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.source.type)
+        print_tail(printer, self.attributes, [self.source])
 
 
 @irdl_op_definition
@@ -317,11 +313,7 @@ class LoadScalarOp(IRDLOperation, PtoOp):
         printer.print_string("[")
         printer.print_ssa_value(self.offset)
         printer.print_string("]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        printer.print_attribute(self.ptr.type)
-        printer.print_string(" -> ")
-        printer.print_attribute(self.result.type)
+        print_tail(printer, self.attributes, [self.ptr], [self.result])
 
 
 @irdl_op_definition
@@ -342,9 +334,7 @@ class StoreScalarOp(IRDLOperation, PtoOp):
         printer.print_string("[")
         printer.print_ssa_value(self.offset)
         printer.print_string("]")
-        printer.print_op_attributes(self.attributes)
-        printer.print_string(" : ")
-        print_types(printer, [self.ptr.type, self.value.type])
+        print_tail(printer, self.attributes, [self.ptr, self.value])
 
 
 class OpaqueOp(PtoOp):
