@@ -86,6 +86,29 @@ def tmp_bytes(
     return terms.required
 
 
+def tmp_bytes_up_to(
+    src: str,
+    dst: str,
+    rows: int,
+    cols: int,
+    *,
+    row_stride: int | None = None,
+    saturation: str | None = "OFF",
+    arch: str = TMP_TARGET,
+) -> int:
+    """Bytes that serve every valid region of at most `rows` by `cols` (arguments as `tmp_bytes`).
+
+    This can be more than the largest region itself needs: 64 columns have no tail, 63 have one that
+    spans all rows at the source's stride.
+    """
+    if row_stride is None:
+        row_stride = _ceil_div(cols, BLOCK_ELEMENTS) * BLOCK_ELEMENTS
+    return max(
+        tmp_bytes(src, dst, rows, c, row_stride=row_stride, saturation=saturation, arch=arch)
+        for c in (cols, min(cols, REPEAT_ELEMENTS - 1))
+    )
+
+
 def tmp_bytes_for_any(rows: int, cols: int, *, row_stride: int | None = None) -> int:
     """Bytes of a tmp tile that serves every TCVT of this shape on a2a3 (spec T, "covering all")."""
     return max(

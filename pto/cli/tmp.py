@@ -100,6 +100,7 @@ def _record(path: str, use: TmpUse) -> dict[str, Any]:
         "cols": use.cols,
         "row_stride": use.row_stride,
         "required": use.terms.required,
+        "worst": use.needed,
         "provided": use.provided,
         "bound": "upper" if use.is_bound else "exact",
         "head": use.terms.head,
@@ -146,14 +147,14 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         str(row["head"]) if is_float else "-",
         str(row["tail"]) if is_float else "-",
         str(row["H"]) if not is_float else "-",
-        f"{bound}{row['required']}",
+        f"{bound}{row['worst']}",
         "none" if row["provided"] is None else str(row["provided"]),
         _state(row),
     )
 
 
 def _state(row: dict[str, Any]) -> str:
-    required, provided = row["required"], row["provided"]
+    required, provided = row["worst"], row["provided"]
     if provided is None:
         return "no tmp: native path"
     if provided < required:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pto.tmp import tmp_bytes, tmp_bytes_for_any, tmp_terms
+from pto.tmp import tmp_bytes, tmp_bytes_for_any, tmp_bytes_up_to, tmp_terms
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,21 @@ def test_covering_size_covers_all(rows: int, cols: int) -> None:
     pairs = (("f32", "i16"), ("f16", "i16"), ("f16", "i8"))
     sizes = [tmp_bytes(src, dst, rows, cols) for src, dst in pairs]
     assert one == max(sizes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([("f32", "i16"), ("f16", "i16"), ("f16", "i8")]),
+    st.integers(0, 300),
+    st.integers(0, 300),
+    st.integers(0, 5),
+)
+def test_size_up_to_is_the_largest_of_all_regions(
+    pair: tuple[str, str], rows: int, cols: int, extra: int
+) -> None:
+    stride = (cols + 7) // 8 * 8 + 8 * extra
+    sizes = [tmp_bytes(*pair, rows, c, row_stride=stride) for c in range(cols + 1)]
+    assert tmp_bytes_up_to(*pair, rows, cols, row_stride=stride) == max(sizes)
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(0, 64), (16, 0), (0, 0)])

@@ -254,6 +254,7 @@ def test_tmp_json(tree: Path, capsys: Out) -> None:
         "cols": 65,
         "row_stride": 80,
         "required": 4832,
+        "worst": 4832,
         "provided": 256,
         "bound": "exact",
         "head": 256,
@@ -267,10 +268,11 @@ def test_tmp_of_a_dynamic_region_is_an_upper_bound(tree: Path, capsys: Out) -> N
     path = tree / "tmp.pto"
     path.write_text(SMALL_TMP.replace("valid=16x65", "valid=?x?"))
     assert run("tmp", path) == 0
-    assert "<=4864" in capsys.readouterr().out
+    assert "<=5056" in capsys.readouterr().out
     run("tmp", "--format", "json", path)
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["required"], row["bound"], row["rows"], row["cols"]) == (4864, "upper", 16, 80)
+    assert row["worst"] == 5056
 
 
 def test_tmp_on_a5_is_wasted(tree: Path, capsys: Out) -> None:
