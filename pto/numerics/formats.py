@@ -284,9 +284,10 @@ def _decode_floats(codes: NDArray[Any], fmt: Format) -> NDArray[np.float64]:
     if fmt.bits <= 8:
         table = np.array([value_of(c, fmt) for c in range(1 << fmt.bits)], dtype=np.float64)
         return np.take(table, codes & ((1 << fmt.bits) - 1))
-    if fmt.name == "bf16":
-        return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-    return codes.view(fmt.carrier).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+        if fmt.name == "bf16":
+            return (codes.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return codes.view(fmt.carrier).astype(np.float64)
 
 
 def decode(codes: ArrayLike, fmt: str | Format) -> NDArray[Any]:

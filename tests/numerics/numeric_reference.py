@@ -321,7 +321,8 @@ def convert(src: str, dst: str, code: int, variants: Sequence[Variant]) -> list[
     """The code of `dst` for one code of `src`, under each variant."""
     negative, value = decode(src, code)
     if src in INTEGERS and dst in INTEGERS:
-        return [_integer_to_integer(src, dst, value[0], v.saturate) for v in variants]
+        integer = int(value[0])
+        return [_integer_to_integer(src, dst, integer, v.saturate) for v in variants]
     if dst in INTEGERS:
         return list(_float_to_integer(dst, value, variants))
     if src in INTEGERS:  # spec S13

@@ -121,7 +121,7 @@ def test_scalars_and_lists() -> None:
 
 def test_codes_as_input() -> None:
     """Formats without a numpy dtype come as unsigned codes."""
-    hif8 = convert(np.float32([1, -0.75, 384]), "hif8")
+    hif8 = convert(np.array([1, -0.75, 384], np.float32), "hif8")
     assert hif8.dtype == np.uint8
     assert convert(hif8, "f32", src="hif8").tolist() == [1, -0.75, 384]
     bf16 = np.array([0x3F80, 0x4049], np.uint16)

@@ -6,6 +6,7 @@ Examples that contradict the formats are in docs/document-examples.md; what we g
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +27,7 @@ def codes(digits: list[str], fmt: str) -> Array:
 
 
 @pytest.mark.parametrize("case", FIELD_CASES, ids=lambda c: f"{c['id']}-{c['saturation']}")
-def test_cases_from_the_field(case: dict) -> None:
+def test_cases_from_the_field(case: dict[str, Any]) -> None:
     got = convert_on(
         codes(case["input_bits"], case["src"]),
         case["dst"],
@@ -119,7 +120,7 @@ def converted(value: float, src: str, dst: str, mode: str | None, saturation: st
     carrier = FORMATS[src].carrier
     given = np.array([value], np.uint8 if src == "hif8" else carrier)
     if src == "hif8":
-        given = convert(np.float32([value]), "hif8")
+        given = convert(np.array([value], np.float32), "hif8")
     got = convert(given, dst, src=src, mode=mode, saturation=saturation)
     return float(decode(got.view(FORMATS[dst].code_dtype), dst)[0])
 
@@ -189,7 +190,7 @@ def test_saturation_examples_of_astype(
 
 
 def test_special_values_of_astype() -> None:
-    kept = convert(np.float32([NAN]), "f8e5m2", saturation="ON", nan_saturation="keep")
+    kept = convert(np.array([NAN], np.float32), "f8e5m2", saturation="ON", nan_saturation="keep")
     assert np.isnan(kept.astype(np.float32)[0])
     assert [converted(v, "bf16", "f4e2m1", None, None) for v in (INF, -9, NAN)] == [6, -6, 0]
     given = np.array([INF, -INF, 1e38, NAN, 1.99], FORMATS["bf16"].carrier)

@@ -94,7 +94,7 @@ def test_en_dtypes(dst: str, peer: str, engine: str) -> None:
     values = values.astype(np.float32)
     if dst == "f4e1m2":  # en_dtypes rounds ties elsewhere and wraps what is too large
         values = np.clip(values, -1.75, 1.75)
-    expected = values.astype(getattr(en_dtypes, peer)).view(np.uint8)
+    expected: Array = values.astype(getattr(en_dtypes, peer)).view(np.uint8)
     if dst == "f4e1m2":
         mode = "RINT"
         expected = expected & 0xF
