@@ -112,8 +112,11 @@ class Conversion:
         """Which default was used, where the mode is not written (spec S14)."""
         if self.satmode is not None:
             return ()
-        chosen = "its default" if self.default_sat == "target" else "selected by --default-sat"
-        return (f"satmode is not written; {self.saturation(pair)} is {chosen}",)
+        mode = self.saturation(pair)
+        if self.default_sat != "target":
+            return (f"satmode is not written; {mode} is selected by --default-sat",)
+        other = "; the public assembler takes ON from 0.63 on: --default-sat=on"
+        return (f"satmode is not written; {mode} is its default{other if mode == 'OFF' else ''}",)
 
     @cached_property
     def tmp_terms(self) -> TmpTerms | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -152,12 +153,17 @@ def _one_as_text(d: Diagnostic, line: str | None, colour: bool, width: int) -> s
         shown, column, length = _window(line, d.column, d.length, max(width, _MIN_WIDTH))
         caret = "^" + "~" * (length - 1)
         out.append(f"{gutter}{shown}")
-        out.append(f"{' ' * 5} | {' ' * (column - 1)}{paint(caret, 'caret')}")
+        out.append(f"{' ' * 5} | {_blank(shown[: column - 1])}{paint(caret, 'caret')}")
     for note in d.notes:
         first, *more = note.split("\n")
         out.append(f"{' ' * 5} = {paint('note:', 'note')} {first}")
         out.extend(f"{' ' * 13}{text}" for text in more)
     return "\n".join(out) + "\n"
+
+
+def _blank(text: str) -> str:
+    """Spaces as wide as the text is on a terminal."""
+    return "".join("  " if unicodedata.east_asian_width(c) in "WF" else " " for c in text)
 
 
 def _window(line: str, column: int, length: int, width: int) -> tuple[str, int, int]:

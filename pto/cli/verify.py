@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
-from pto.cli.files import InputError, Progress, find_files, in_parallel, read_text
-from pto.diagnostics import (
-    FORMATS,
-    Diagnostic,
-    FileReport,
-    keep_lines,
-    promote,
-    render,
-    rules,
-    summary,
-)
-
-_SPLIT_MARK = "// -----"
+from pto.cli.check import SPLIT_MARK, UsageError, check_file, check_text, settings_of
+from pto.cli.files import InputError, Progress, find_files, in_parallel
+from pto.diagnostics import FORMATS, FileReport, render, summary
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary line")
     parser.add_argument(
-        "--split-input-file", action="store_true", help=f"check the parts between {_SPLIT_MARK!r}"
+        "--split-input-file", action="store_true", help=f"check the parts between {SPLIT_MARK!r}"
     )
     parser.add_argument(
         "--verify-diagnostics",
@@ -77,9 +66,9 @@ def run(args: argparse.Namespace) -> int:
         files = find_files(args.paths)
         if args.jobs > 1 and len(files) > 1:
             check_text("module {}", "", settings)  # load the parser once, before processes part
-        results = in_parallel(partial(_check_file, settings=settings), files, args.jobs)
+        results = in_parallel(partial(check_file, settings=settings), files, args.jobs)
         outcomes = list(Progress(len(files)).follow(results))
-    except (InputError, UnknownTarget, _UsageError) as error:
+    except (InputError, UnknownTarget, UsageError) as error:
         print(f"pto-opt verify: {error}", file=sys.stderr)
         return 2
     unreadable = [o for o in outcomes if isinstance(o, InputError)]
@@ -101,13 +90,18 @@ def _output(reports: Sequence[FileReport], args: argparse.Namespace) -> bool:
         args.color == "auto" and terminal and not os.environ.get("NO_COLOR")
     )
     width = shutil.get_terminal_size().columns if terminal else 100
-    shown = (
-        reports if args.remarks or args.format == "json" else [_without_quiet(r) for r in reports]
-    )
-    sys.stdout.write(render(shown, args.format, colour=colour, width=width))
+    all_remarks = args.remarks or args.format == "json"
+    shown = reports if all_remarks else [_without_quiet(r) for r in reports]
+    _write(render(shown, args.format, colour=colour, width=width))
     if args.format == "text" and not args.quiet:
         print(_summary_line(reports, shown))
     return any(r.count("error") for r in reports)
+
+
+def _write(text: str) -> None:
+    """Writes text that may quote any source line to a terminal of any encoding."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, errors="replace").decode(encoding))
 
 
 def _without_quiet(report: FileReport) -> FileReport:
@@ -143,155 +137,3 @@ def _jobs(text: str) -> int:
     if jobs < 0:
         raise argparse.ArgumentTypeError("must not be negative")
     return jobs or os.cpu_count() or 1
-
-
-# Settings ----------------------------------------------------------------------------------------
-
-
-class _UsageError(Exception):
-    """Wrong use of an option."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a worker process needs to know."""
-
-    arch: str | None
-    default_sat: str
-    require_tmp: bool
-    enabled: frozenset[str]
-    disabled: frozenset[str]
-    errors: frozenset[str]
-    """Warnings that count as errors."""
-    split: bool
-    expected: bool
-    """Compare with expected-error comments."""
-
-
-def settings_of(args: argparse.Namespace) -> Settings:
-    """What the options ask for. Raises _UsageError and UnknownTarget."""
-    from pto.targets import resolve
-
-    enabled, disabled, errors = set[str](), set[str](), set[str]()
-    every = False
-    for word in (w for option in args.warn for w in option.split(",")):
-        if word == "error":
-            every = True
-        elif word.startswith("error="):
-            id_ = _known(word.removeprefix("error="))
-            errors.add(id_)
-            enabled.add(id_)
-        elif word.startswith("no-") and word not in rules():
-            disabled.add(_can_be_off(word.removeprefix("no-")))
-        else:
-            enabled.add(_known(word))
-    for word in (w for option in args.no_warn for w in option.split(",")):
-        disabled.add(_can_be_off(word))
-    return Settings(
-        arch=None if args.arch is None else resolve(args.arch),
-        default_sat=args.default_sat,
-        require_tmp=args.require_tmp,
-        enabled=frozenset(enabled),
-        disabled=frozenset(disabled),
-        errors=frozenset(rules()) if every else frozenset(errors),
-        split=args.split_input_file,
-        expected=args.verify_diagnostics,
-    )
-
-
-def _known(id_: str) -> str:
-    if id_ in rules():
-        return id_
-    near = difflib.get_close_matches(id_, rules(), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise _UsageError(f"unknown id {id_!r}{hint} (ids: {', '.join(rules())})")
-
-
-def _can_be_off(id_: str) -> str:
-    if rules()[_known(id_)].severity == "error":
-        raise _UsageError(
-            f"{id_} is an error and stays on; at a line that is right as it is,"
-            f" write // pto: allow({id_})"
-        )
-    return id_
-
-
-# One file ----------------------------------------------------------------------------------------
-
-
-def _check_file(path: str, settings: Settings) -> FileReport | InputError:
-    try:
-        return check_text(read_text(path), path, settings)
-    except InputError as error:
-        return error
-    except Exception as error:  # a defect of this program must not hide the other files' results
-        return InputError(f"{path}: internal error, please report it: {error!r}")
-
-
-def check_text(text: str, path: str, settings: Settings) -> FileReport:
-    """Parses and verifies the text of one file."""
-    report = FileReport(path, [])
-    for part in _parts(text) if settings.split else [text]:
-        _check_part(part, report, settings)
-    if settings.expected:
-        from pto.cli.expected import compare
-
-        report.problems = compare(text, report)
-    report.lines = keep_lines(text, report.diagnostics)
-    return report
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The parts of a split input file, each with the lines before it empty, so that line numbers
-    stay those of the file."""
-    part: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.startswith(_SPLIT_MARK):
-            yield "\n".join(part)
-            part = [""] * number
-        else:
-            part.append(line)
-    yield "\n".join(part)
-
-
-def _check_part(text: str, report: FileReport, settings: Settings) -> None:
-    import pto
-    from pto.dialect.ops import TCvtOp
-    from pto.passes.module_target import named_target
-    from pto.passes.verify_tcvt import verify
-
-    try:
-        module = pto.parse(text, filename=report.path)
-    except pto.ParseError as error:
-        report.diagnostics.append(_syntax_error(error, report.path))
-        return
-    found = verify(
-        module,
-        arch=settings.arch,
-        default_sat=settings.default_sat,
-        require_tmp=settings.require_tmp,
-        warn=settings.enabled,
-    )
-    report.diagnostics += (
-        promote(d) if d.id in settings.errors else d for d in found if d.id not in settings.disabled
-    )
-    conversions = [op for op in module.walk() if isinstance(op, TCvtOp)]
-    report.tcvt += len(conversions)
-    report.target = settings.arch
-    if report.target is None and conversions and (named := named_target(conversions[0])):
-        report.target = named.resolved
-
-
-def _syntax_error(error: Exception, path: str) -> Diagnostic:
-    import pto
-
-    assert isinstance(error, pto.ParseError)
-    return Diagnostic(
-        severity="error",
-        id=error.id,
-        message=error.message,
-        line=error.line,
-        column=error.column,
-        length=error.width,
-        filename=path,
-    )

@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 
+from pto.cli import check as checker
 from pto.cli import verify as verb
 from pto.diagnostics import FileReport
 
@@ -14,7 +15,7 @@ def check(text: str, *options: str, path: str = "x.pto") -> FileReport:
     """Checks a text as `pto-opt verify OPTIONS FILE` does."""
     parser = argparse.ArgumentParser()
     verb.add_arguments(parser)
-    return verb.check_text(text, path, verb.settings_of(parser.parse_args([path, *options])))
+    return checker.check_text(text, path, checker.settings_of(parser.parse_args([path, *options])))
 
 
 def options_of(text: str) -> list[str]:

@@ -169,6 +169,17 @@ def test_standard_input(tree: Path) -> None:
     assert result.stderr == ""
 
 
+def test_any_encoding_of_the_terminal(tree: Path) -> None:
+    path = tree / "c.pto"
+    path.write_text(WARNS.replace("outs(", "outs( // 转换\n"))
+    command = [sys.executable, "-m", "pto.cli", "verify", "-Werror", str(path)]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert result.returncode == 1
+    assert b"[native-overflow]" in result.stdout
+    assert result.stderr == b""
+
+
 def test_no_colour_or_bar_off_the_terminal(tree: Path, capsys: Out) -> None:
     run("verify", "-j", 2, tree)
     captured = capsys.readouterr()

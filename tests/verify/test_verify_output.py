@@ -48,6 +48,15 @@ def test_the_caret_stays_under_its_part_at_every_width(width: int) -> None:
     assert len(source) <= width
 
 
+def test_wide_characters_before_the_part() -> None:
+    report = check(ODD)
+    d = replace(report.diagnostics[0], column=4, length=2)
+    report = replace(report, diagnostics=[d], lines={3: "转换 xy"})
+    _, source, caret, *_ = text_of(report)
+    assert source.endswith("| 转换 xy")
+    assert caret.endswith("|      ^~")
+
+
 def test_a_part_longer_than_the_terminal_is_cut() -> None:
     report = check(ODD)
     wide = replace(report.diagnostics[0], column=10, length=500)
