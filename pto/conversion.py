@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pto.numerics.conversion import as_source
 from pto.numerics.conversion import convert as convert_between
 from pto.numerics.formats import Format, format_of
-from pto.numerics.rules import canonical_mode
+from pto.numerics.rules import canonical_mode, has_saturation
 from pto.targets import Pair, Table, resolve, tables
 
 INSTRUCTIONS = ("TCVT", "Cast", "astype")
@@ -67,8 +67,9 @@ def convert(
     if arch is not None:
         row = _row(arch, source, target, mode)
         mode = row.natural_mode if mode is None and row.rounds else mode
-        if saturation is None and row.has_saturation:
-            saturation = row.default_saturation
+        if saturation is None and has_saturation(source, target):
+            # Where the target has no choice nothing overflows, and inf and NaN are kept.
+            saturation = row.default_saturation if row.has_saturation else "OFF"
         pytorch_path = row.pytorch_pair and (tmp or resolve(arch) == "a5")
     return convert_between(
         array,

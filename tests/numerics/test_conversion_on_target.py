@@ -49,6 +49,8 @@ def test_every_row_of_every_table_converts() -> None:
         (1e6, "f32", "f16", {}, 65504),
         (2.5, "f16", "ui8", {"arch": "kirin-x90"}, 3),  # only CEIL is offered
         (9.0, "f16", "i4", {"arch": "a2"}, 7),
+        (INF, "f16", "bf16", {}, INF),  # no choice of saturation, and nothing to saturate
+        (INF, "f16", "i32", {}, 2**31 - 1),
     ],
 )
 def test_defaults(value: float, src: str, to: str, options: dict[str, Any], result: float) -> None:
