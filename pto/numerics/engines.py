@@ -78,7 +78,9 @@ class Conversion:
         if engine != "jit":
             raise ValueError(f"unknown engine {engine!r}; the engines are {', '.join(ENGINES)}")
         if not _jit_is_available():
-            raise ValueError("engine 'jit' needs llvmlite: pip install 'pto-opt[jit]'")
+            raise ValueError(
+                "engine 'jit' needs llvmlite 0.45 or newer: pip install 'pto-opt[jit]'"
+            )
         return self.jit.run
 
 

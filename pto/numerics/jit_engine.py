@@ -1,9 +1,8 @@
 """Executes a program as machine code: one vectorised loop, split over the cores.
 
-The program is written out as LLVM IR and compiled for this machine by llvmlite (the LLVM that
-numba brings). Lanes have exact widths and no overflow or aliasing rules of a higher language stand
-in the way, so LLVM vectorises every conversion; compilation takes tens of milliseconds and nothing
-is written to disk.
+The program is written out as LLVM IR and compiled for this machine by llvmlite, numba's LLVM. Lanes
+have exact widths, and no overflow or aliasing rules of a higher language stand in the way, so LLVM
+vectorises every conversion. Compiling takes tens of milliseconds, and nothing is written to disk.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ LONG_PROGRAM = 64
 
 
 def is_available() -> bool:
-    """Whether llvmlite is installed (the extra `jit`)."""
+    """Whether llvmlite 0.45 or newer is installed (the extra `jit`)."""
     return _llvm() is not None
 
 
@@ -70,7 +69,7 @@ def _llvm() -> Any:
         import llvmlite.binding as llvm
     except ImportError:
         return None
-    if not hasattr(llvm, "create_pass_builder"):  # llvmlite before 0.44
+    if llvm.llvm_version_info < (16,):  # llvmlite before 0.45 reads typed pointers only
         return None
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
