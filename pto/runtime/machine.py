@@ -25,8 +25,9 @@ from pto.runtime.machine_vector import VectorUnit
 class MachineKernel(Kernel):
     """A function of a lowered module, ready to be launched on the machine.
 
-    `report` counts what all launches did. Raises ValueError for an unknown target or function, and
-    for a tcvt that was not lowered.
+    `unified_buffer` is the memory of the first launch, and of the last one afterwards; every other
+    launch starts with an empty one. `report` counts what all launches did. Raises ValueError for an
+    unknown target or function, and for a tcvt that was not lowered.
     """
 
     def __init__(
@@ -37,14 +38,22 @@ class MachineKernel(Kernel):
         super().__init__(module, function, arch=arch)
         self.report = Report(self.options.arch)
         self.unified_buffer = unified_buffer(self.options.arch)
+        self._is_used = False
 
     def launch(
         self,
         arguments: Sequence[Argument],
         place: Place = HERE,
         progress: Callable[[int, int], None] | None = None,
+        vector_unit: VectorUnit | None = None,
     ) -> tuple[Any, ...]:
-        """Runs the function on one core and returns its results. Raises ExecutionError."""
+        """Runs the function on one core and returns its results. Raises ExecutionError.
+
+        `vector_unit` is a unit of another kind than the kernel's own, which counts in `report`.
+        """
+        if self._is_used:
+            self.unified_buffer = unified_buffer(self.options.arch)
+        self._is_used = True
         core = MachineCore(
             self.unified_buffer,
             place.block_idx,
@@ -52,7 +61,7 @@ class MachineKernel(Kernel):
             place.subblock_idx,
             place.subblock_num,
             progress,
-            vector_unit=VectorUnit(self.report),
+            vector_unit=vector_unit or VectorUnit(self.report),
         )
         return execute(self._program, self.op, arguments, core)
 

@@ -106,6 +106,12 @@ class Lanes:
     """Dtype of what is moved: the element's code, or the byte of a 4-bit pair."""
     reach: tuple[int, int] = field(init=False)
     """First byte of the first block and end of the last one, relative to the address."""
+    elements: int = field(init=False)
+    """Elements of all repeats."""
+    bytes: int = field(init=False)
+    """Bytes of all elements."""
+    repeats_overlap: bool = field(init=False)
+    """Whether two repeats share bytes, so that their order matters."""
     _shape: tuple[int, int] = field(init=False)
     _strides: tuple[int, int] | None = field(init=False)
     _offsets: Array | None = field(init=False)
@@ -128,6 +134,10 @@ class Lanes:
             low, high = int(blocks.min()), int(blocks.max()) + 1
             reach = (low * BLOCK_BYTES, high * BLOCK_BYTES + last_repeat)
         set_field(self, "reach", reach)
+        set_field(self, "elements", self.repeat * len(self.lanes))
+        set_field(self, "bytes", self.elements * self.bits // 8)
+        one_repeat = reach[1] - reach[0] - last_repeat
+        set_field(self, "repeats_overlap", self.repeat > 1 and repeat_bytes < one_repeat)
         set_field(self, "_shape", (self.repeat, int(items.size)))
         dense = np.array_equal(in_repeat, np.arange(items.size) * item_bytes)
         set_field(self, "_strides", (repeat_bytes, item_bytes) if dense else None)
@@ -135,22 +145,6 @@ class Lanes:
         if not dense:
             offsets = in_repeat + np.arange(self.repeat)[:, None] * repeat_bytes
         set_field(self, "_offsets", offsets)
-
-    @property
-    def elements(self) -> int:
-        """Elements of all repeats."""
-        return self.repeat * len(self.lanes)
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all elements."""
-        return self.elements * self.bits // 8
-
-    @property
-    def repeats_overlap(self) -> bool:
-        """Whether two repeats share bytes, so that their order matters."""
-        per_repeat = self.reach[1] - self.reach[0] - (self.repeat - 1) * self.repeat_stride * 32
-        return self.repeat > 1 and self.repeat_stride * BLOCK_BYTES < per_repeat
 
     def codes(self, memory: Memory, address: int) -> Array:
         """The elements' codes in order, one each. Raises Fault where one was never written."""

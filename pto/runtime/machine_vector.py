@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -23,7 +23,7 @@ from pto.dialect.machine_ops import (
     lanes_per_repeat,
 )
 from pto.numerics import FORMATS, convert_bits
-from pto.runtime.machine_lanes import Lanes, UbPointer, lanes_of
+from pto.runtime.machine_lanes import BLOCK_BYTES, Lanes, UbPointer, lanes_of
 from pto.runtime.machine_report import Report
 
 Array = NDArray[Any]
@@ -82,10 +82,6 @@ class VectorUnit:
         self.ctrl = 0
         self.deq_scale = 1.0
 
-    def saturation(self, dst: str) -> str:
-        """ON or OFF, for conversions to `dst`."""
-        return "OFF" if self.ctrl >> saturation_bit(dst) & 1 else "ON"
-
     def keeps_nan(self) -> bool:
         """Whether a NaN stays one in a saturating conversion to an 8-bit float."""
         return bool(self.ctrl >> NAN_BIT & 1)
@@ -102,8 +98,9 @@ class VectorUnit:
 
         Raises Fault for an operand that is not aligned, out of range or never written.
         """
-        for pointer, lane, role in zip(pointers, lanes, ("dst", "src0", "src1"), strict=False):
-            pointer.require_block(role)
+        for index, (pointer, lane) in enumerate(zip(pointers, lanes, strict=True)):
+            if pointer.address % BLOCK_BYTES:
+                pointer.require_block(_ROLES[index])
             if lane.elements:
                 first, last = lane.reach
                 pointer.use.touch(pointer.address + first, pointer.address + last)
@@ -111,14 +108,15 @@ class VectorUnit:
         report.instructions[name] += 1
         report.repeats += repeats
         report.bytes_written += lanes[0].bytes
-        report.bytes_read += sum(lane.bytes for lane in lanes[1:])
+        for lane in lanes[1:]:
+            report.bytes_read += lane.bytes
         if not lanes[0].elements:
             return
         if lanes[0].repeat > 1 and self._order_matters(lanes, pointers):
             for parts in zip(*(lane.one_by_one() for lane in lanes), strict=True):
                 _run([p[0] for p in parts], [p[1] for p in parts], pointers, compute)
         else:
-            _run(lanes, [0] * len(lanes), pointers, compute)
+            _run(lanes, _NO_SHIFTS, pointers, compute)
 
     @staticmethod
     def _order_matters(lanes: list[Lanes], pointers: list[UbPointer]) -> bool:
@@ -135,12 +133,16 @@ class VectorUnit:
         )
 
 
+_ROLES = ("dst", "src0", "src1")
+_NO_SHIFTS = (0, 0, 0)
+
+
 def _run(
-    lanes: list[Lanes], shifts: list[int], pointers: list[UbPointer], compute: Compute
+    lanes: list[Lanes], shifts: Sequence[int], pointers: list[UbPointer], compute: Compute
 ) -> None:
     sources = [
-        lane.codes(pointer.use.memory, pointer.address + shift)
-        for lane, shift, pointer in zip(lanes[1:], shifts[1:], pointers[1:], strict=True)
+        lanes[i].codes(pointers[i].use.memory, pointers[i].address + shifts[i])
+        for i in range(1, len(lanes))
     ]
     target = pointers[0]
     lanes[0].store(target.use.memory, target.address + shifts[0], compute(*sources))
