@@ -15,7 +15,16 @@ Result = TypeVar("Result")
 
 
 class InputError(Exception):
-    """An input that cannot be read, or a path with nothing to read: exit status 2."""
+    """An input that cannot be read, or a path with nothing to read."""
+
+    status = 2
+    """The exit status that it leads to."""
+
+
+class SyntaxFailure(InputError):
+    """An input that is not PTO assembly, where that ends the work on it."""
+
+    status = 1
 
 
 def find_files(paths: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pto.cli.files import InputError, find_files, in_parallel, read_text
+from pto.cli.files import InputError, SyntaxFailure, find_files, in_parallel, read_text
 
 if TYPE_CHECKING:
     from pto.passes.tmp_uses import TmpUse
@@ -51,17 +51,18 @@ def run(args: argparse.Namespace) -> int:
             return max(_fix(path, arch, args) for path in files)
     except (InputError, UnknownTarget) as error:
         print(f"pto-opt tmp: {error}", file=sys.stderr)
-        return 2
+        return getattr(error, "status", 2)
     default_sat = _default_sat(args)
     work = partial(_rows_of_file, arch=arch, default_sat=default_sat)
     outcomes = list(in_parallel(work, files, args.jobs))
-    problems = [o for o in outcomes if isinstance(o, str)]
-    rows = [row for o in outcomes if not isinstance(o, str) for row in o]
+    problems = [o for o in outcomes if isinstance(o, InputError)]
+    rows = [row for o in outcomes if isinstance(o, list) for row in o]
     as_json = args.format == "json"
     sys.stdout.write(json.dumps(rows, indent=2) + "\n" if as_json else _text(rows))
     for problem in problems:
         print(f"pto-opt tmp: {problem}", file=sys.stderr)
-    return 2 if problems else int(any(_is_short(row) for row in rows))
+    statuses = [problem.status for problem in problems]
+    return max([*statuses, int(any(_is_short(row) for row in rows))])
 
 
 def _default_sat(args: argparse.Namespace) -> str:
@@ -75,16 +76,18 @@ def _uses(path: str, arch: str | None, default_sat: str) -> tuple[Any, list[TmpU
     try:
         module = pto.parse(read_text(path), filename=path)
     except pto.ParseError as error:
-        raise InputError(str(error)) from error
+        raise SyntaxFailure(str(error)) from error
     return module, list(tmp_uses(module, arch=arch, default_sat=default_sat))
 
 
-def _rows_of_file(path: str, arch: str | None, default_sat: str) -> list[dict[str, Any]] | str:
+def _rows_of_file(
+    path: str, arch: str | None, default_sat: str
+) -> list[dict[str, Any]] | InputError:
     """One record a conversion, or what is wrong with the file."""
     try:
         _, uses = _uses(path, arch, default_sat)
     except InputError as error:
-        return str(error)
+        return error
     return [_record(path, use) for use in uses]
 
 

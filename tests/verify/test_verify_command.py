@@ -293,6 +293,18 @@ def test_tmp_on_a5_is_wasted(tree: Path, capsys: Out) -> None:
     assert "unused, 256 wasted" in capsys.readouterr().out
 
 
+def test_tmp_of_unreadable_and_broken_files(tree: Path, capsys: Out) -> None:
+    (tree / "cut.pto").write_text(SMALL_TMP[: SMALL_TMP.index("outs")])
+    assert run("tmp", tree / "cut.pto") == 1
+    assert "cut.pto:6:" in capsys.readouterr().err
+    assert run("tmp", "--fix", "-i", tree / "cut.pto") == 1
+    (tree / "binary.pto").write_bytes(b"\xff\xfe")
+    assert run("tmp", "-j", 2, tree) == 2
+    captured = capsys.readouterr()
+    assert "binary.pto: not UTF-8" in captured.err
+    assert "c.pto:3:3" in captured.out
+
+
 def test_fix_in_place(tree: Path, capsys: Out) -> None:
     path = tree / "tmp.pto"
     path.write_text(SMALL_TMP)
