@@ -404,3 +404,13 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_generated_docs_are_up_to_date(name: str) -> None:
     """Write them again with `python -m pto.cli.docs docs`."""
     assert (DOCS / name).read_text(encoding="utf-8") == docs.PAGES[name]()
+
+
+def test_the_guide_shows_what_is_printed(capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(DOCS.parent / "examples")
+    blocks = (DOCS / "verify.md").read_text(encoding="utf-8").split("```\n")
+    shown = [block for block in blocks if block.lstrip().startswith(("mistakes.pto", "function"))]
+    run("verify", "mistakes.pto")
+    assert shown[0] in capsys.readouterr().out
+    run("tmp", "mistakes.pto")
+    assert shown[1] == capsys.readouterr().out
