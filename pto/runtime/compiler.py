@@ -170,7 +170,9 @@ class Compiler:
 
     def region(self, region: Region) -> tuple[Callable[[Frame], None], tuple[int, ...]]:
         """Runs a region of one block; the slots of what it yields."""
-        if len(region.blocks) != 1:
+        if not region.blocks:
+            return lambda frame: None, ()
+        if len(region.blocks) > 1:
             raise Fault("a region of several blocks inside a structured operation")
         block = region.blocks[0]
         last = block.last_op

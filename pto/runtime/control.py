@@ -103,6 +103,8 @@ def _while(op: Operation, compiler: Compiler) -> Step:
 
 @emits("scf.execute_region", "pto.section.vector")
 def _inline(op: Operation, compiler: Compiler) -> Step:
+    if not op.regions:  # an empty section
+        return lambda frame: None
     body, yielded = compiler.region(op.regions[0])
     results = compiler.slots(op.results)
 
@@ -145,6 +147,8 @@ def _call(op: Operation, compiler: Compiler) -> Step:
         if core.depth >= MAX_DEPTH:
             raise Fault(f"more than {MAX_DEPTH} nested calls")
         callee = program.function(name)
+        if len(callee.arguments) != len(arguments):
+            raise Fault(f"@{name} takes {len(callee.arguments)} arguments, not {len(arguments)}")
         core.depth += 1
         try:
             values = callee(core, [frame[slot] for slot in arguments])

@@ -54,7 +54,9 @@ def _same_storage(source: Any, target: Any) -> None:
 @emits("pto.tprint")
 def _print(op: Operation, compiler: Compiler) -> Step:
     """Prints the valid region on standard error."""
-    src = compiler.slot(operands_of(op).ins[0])
+    value = operands_of(op).ins[0]
+    tile_layout(value)  # only tiles are printed
+    src = compiler.slot(value)
     _, line, _ = place_of(op)
 
     def step(frame: Frame) -> None:
@@ -332,23 +334,24 @@ PAIR_BYTES = 8
 
 
 def pairs_of(tile: Tile) -> Array:
-    """The (value, index) pairs of a row: records of a value, padding and an index, 8 bytes each."""
+    """The pairs of a row, 8 bytes each: a value in the low bytes, an index in the high four."""
     data = tile.read()
     if tile.valid_rows != 1 or data.shape[1] * tile.element.size % PAIR_BYTES:
         raise Fault(f"{tile.valid_rows}x{tile.valid_cols} elements are no row of 8-byte pairs")
-    return np.ascontiguousarray(data).reshape(-1).view(pair_dtype(tile.element))
+    return np.ascontiguousarray(data).reshape(-1).view("<u8")
 
 
-def pair_dtype(element: Element) -> np.dtype[Any]:
-    """A value in its low bytes and an index in its high four."""
-    return np.dtype(
-        {
-            "names": ["value", "index"],
-            "formats": [element.storage, np.uint32],
-            "offsets": [0, 4],
-            "itemsize": PAIR_BYTES,
-        }
-    )
+def pair_values(pairs: Array, element: Element) -> Array:
+    """The values of pairs."""
+    values: Array = pairs.astype(element.bits).view(element.storage)
+    return values
+
+
+def joined(values: Array, index: Array, element: Element) -> Array:
+    """Pairs of values and indices."""
+    bits = np.ascontiguousarray(values).view(element.bits).astype("<u8")
+    pairs: Array = bits | index.astype(np.uint32).astype("<u8") << np.uint64(32)
+    return pairs
 
 
 def descending(values: Array) -> Array:
@@ -364,24 +367,23 @@ def _sort_blocks(op: Operation, compiler: Compiler) -> Step:
     dst = operands.target(compiler)
     element = tile_layout(operands.ins[0]).element
     domain_check(operands.ins[0], tile_layout(operands.outs[0]).element)
-    record = pair_dtype(element)
 
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
         rows, cols = source.valid
-        numbers = np.broadcast_to(frame[index].values(), (rows, cols))
-        if result.valid != (rows, cols * PAIR_BYTES // element.size):
+        values, numbers = source.read(), np.broadcast_to(frame[index].values(), (rows, cols))
+        width = cols * PAIR_BYTES // element.size
+        if result.valid_rows < rows or result.valid_cols < width:
             raise Fault(
                 f"valid region of the result is {result.valid_rows}x{result.valid_cols},"
-                f" {rows}x{cols * PAIR_BYTES // element.size} are written [valid-region]"
+                f" {rows}x{width} are written [valid-region]"
             )
-        pairs = np.zeros((rows, cols), record)
+        pairs = joined(values, numbers, element)
         for first in range(0, cols, _SORT_BLOCK):
             block = slice(first, first + _SORT_BLOCK)
-            order = descending(source.read()[:, block])
-            pairs["value"][:, block] = np.take_along_axis(source.read()[:, block], order, 1)
-            pairs["index"][:, block] = np.take_along_axis(numbers[:, block], order, 1)
-        result.assign(pairs.view(element.storage))
+            order = descending(values[:, block])
+            pairs[:, block] = np.take_along_axis(pairs[:, block], order, 1)
+        result.resized(rows, width).assign(pairs.view(element.storage))
 
     return step
 
@@ -401,11 +403,12 @@ def _merge(op: Operation, compiler: Compiler) -> Step:
         raise Fault("a merge of one list")
     has_tmp = "no_tmp" not in _template(op)
     sources = lists[:-1] if has_tmp else lists
+    element = tile_layout(tiles[0]).element
     counts = None if len(operands.outs) < 2 else compiler.slot(operands.outs[1])
 
     def step(frame: Frame) -> None:
         result, parts = dst(frame), [pairs_of(frame[slot]) for slot in sources]
-        _write_pairs(result, _merged(parts))
+        _write_pairs(result, _merged(parts, element))
         if counts is not None:
             taken = [len(part) for part in parts]
             frame[counts] = np.array(taken + [0] * (4 - len(taken)), np.int16)
@@ -418,32 +421,31 @@ def _template(op: Operation) -> str:
     return str(syntax)
 
 
-def _merged(parts: list[Array]) -> Array:
+def _merged(parts: list[Array], element: Element) -> Array:
     pairs = np.concatenate(parts)
-    return pairs[descending(pairs["value"])]
+    return pairs[descending(pair_values(pairs, element))]
 
 
 def _merge_blocks(src: int, length: int, dst: Callable[[Frame], Tile]) -> Step:
-    """Four consecutive blocks of `length` elements at a time."""
+    """Four consecutive blocks of `length` elements at a time; what is left over is not written."""
 
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
         per_block = frame[length] * source.element.size // PAIR_BYTES
         pairs = pairs_of(source)
-        if per_block <= 0 or len(pairs) % (4 * per_block):
+        if per_block <= 0 or len(pairs) < 4 * per_block:
             raise Fault(f"{source.valid_cols} columns are not four blocks of {frame[length]}")
-        merged = [
-            _merged([pairs[first : first + 4 * per_block]])
-            for first in range(0, len(pairs), 4 * per_block)
-        ]
+        groups = pairs[: len(pairs) // (4 * per_block) * 4 * per_block].reshape(-1, 4 * per_block)
+        merged = [_merged([group], source.element) for group in groups]
         _write_pairs(result, np.concatenate(merged))
 
     return step
 
 
 def _write_pairs(result: Tile, pairs: Array) -> None:
-    held = result.data.shape[1] * result.element.size // PAIR_BYTES
-    if result.valid_rows != 1 or held > len(pairs):
-        raise Fault(f"{len(pairs)} pairs into {result.valid_rows}x{result.valid_cols} elements")
-    data = np.ascontiguousarray(pairs[:held]).view(np.uint8).view(result.element.storage)
-    result.write()[0] = data
+    """Writes as many of the pairs as the result holds."""
+    held = min(result.data.shape[1] * result.element.size // PAIR_BYTES, len(pairs))
+    if result.valid_rows != 1:
+        raise Fault(f"{result.valid_rows} valid rows; pairs fill one [valid-region]")
+    data = pairs[:held].view(result.element.storage)
+    result.resized(1, len(data)).write()[0] = data

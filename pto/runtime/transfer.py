@@ -40,12 +40,22 @@ def as_matrix(items: Array, col_major: bool) -> Array:
     return items.reshape(-1, items.shape[-1]) if items.ndim else items.reshape(1, 1)
 
 
-def _check(view: View, tile: Tile, layout: Layout) -> None:
-    if (shape := matrix_shape(view.shape, layout.is_col_major)) != tile.valid:
+def moved(view: View, tile: Tile, layout: Layout) -> View:
+    """The part of the view that moves: as large as the tile's valid region (TLOAD, TSTORE).
+
+    Raises Fault where the view does not cover it.
+    """
+    rows, cols = shape = matrix_shape(view.shape, layout.is_col_major)
+    if shape == tile.valid:
+        return view
+    is_matrix = all(extent == 1 for extent in view.shape[:-2])
+    if not is_matrix or rows < tile.valid_rows or cols < tile.valid_cols:
         raise Fault(
             f"valid region of the tile is {tile.valid_rows}x{tile.valid_cols},"
-            f" the view has {shape[0]}x{shape[1]} [valid-region]"
+            f" the view has {rows}x{cols} [valid-region]"
         )
+    extents = (*view.shape[:-2], *tile.valid)[-len(view.shape) :]
+    return View(view.pointer, extents, view.strides)
 
 
 def _check_elements(view: View, tile: Tile) -> None:
@@ -62,8 +72,8 @@ def _tload(op: Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         view, tile = frame[src], dst(frame)
-        _check(view, tile, layout)
         _check_elements(view, tile)
+        view = moved(view, tile, layout)
         items = as_matrix(view.read().view(bits), col_major)
         if pads:
             fill_outside(tile)
@@ -84,8 +94,8 @@ def _tstore(op: Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         tile, view = frame[src], frame[dst]
-        _check(view, tile, layout)
         _check_elements(view, tile)
+        view = moved(view, tile, layout)
         if combine is not None:
             _store(view.read(), combine(as_matrix(view.read(), col_major), tile.read()), col_major)
             return

@@ -148,6 +148,20 @@ def test_view_of_rank_five() -> None:
     assert (y == matrix()[[0, 2, 1, 3]]).all()
 
 
+def test_the_valid_region_is_what_moves() -> None:
+    """A view may be larger than the tile's valid region, which sets the size of the transfer."""
+    x, y = matrix(), np.zeros((4, 8), np.float32)
+    run(
+        f"%a = pto.alloc_tile valid_row = %c2 valid_col = %c4 : {DYNAMIC}\n"
+        f"{load('%a', DYNAMIC)}{store('%a', DYNAMIC)}",
+        x,
+        y,
+    )
+    expected = np.zeros((4, 8))
+    expected[:2, :4] = x[:2, :4]
+    assert (y == expected).all()
+
+
 def test_padding_of_loads() -> None:
     y = np.zeros((4, 8), np.float32)
     padded = tile("f32", 4, 8, ("?", "?"), ", pad=2")
@@ -220,9 +234,11 @@ def test_a_new_core_starts_with_an_empty_buffer() -> None:
             "valid region 8x8 of a tile of 4x8",
         ),
         (
-            f"%a = pto.alloc_tile valid_row = %c2 valid_col = %c8 : {DYNAMIC}\n"
-            f"{load('%a', DYNAMIC)}",
-            "valid region of the tile is 2x8, the view has 4x8 [valid-region]",
+            "%w = pto.partition_view %xv, offsets = [%c0, %c0], sizes = [%c2, %c8]"
+            " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<2x8xf32>\n"
+            f"%a = pto.alloc_tile : {T}\n"
+            f"pto.tload ins(%w : !pto.partition_tensor_view<2x8xf32>) outs(%a : {T})",
+            "valid region of the tile is 4x8, the view has 2x8 [valid-region]",
         ),
         (
             f"%a = pto.alloc_tile : {T}\n%w = pto.subview %a[%c2, %c4] sizes [4, 4]"

@@ -467,6 +467,22 @@ def test_sorting_and_merging() -> None:
     same(x[0, merged.view(np.uint32)[0, 1::2]], merged[0, 0::2])
 
 
+def test_merging_lists_of_half_precision() -> None:
+    """Pairs of f16: the value, two bytes of padding, the index."""
+    values = np.sort(sample("f16", (3, 32), 1), axis=1)[:, ::-1]
+    pairs = np.zeros((3, 32), np.dtype([("value", "f2"), ("pad", "u2"), ("index", "u4")]))
+    pairs["value"], pairs["index"] = values, np.arange(96).reshape(3, 32)
+    lists = [row.reshape(1, -1).view(np.float16) for row in pairs]
+    types = [tile("f16", 1, 128)] * 3 + [tile("f16", 1, 512)]
+    result = np.zeros((1, 384), np.float16)
+    module = operation("tmrgsort", types, tile("f16", 1, 384), inside="{exhausted = false}")
+    apply(module, *lists, np.zeros((1, 512), np.float16), result)
+    merged = result.view(pairs.dtype)[0]
+    order = np.argsort(-values.reshape(-1).astype(float), kind="stable")
+    assert merged["index"].tolist() == order.tolist()
+    same(merged["value"], values.reshape(-1)[order])
+
+
 # Quantisation ------------------------------------------------------------------------------------
 
 
