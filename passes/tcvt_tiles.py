@@ -156,7 +156,7 @@ def overlap(c: Conversion) -> Iterator[Finding]:
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
             " before all of it is read",
             Where("dst"),
-            (f"the source ends at byte {src.end}",),
+            (_apart_note(src),),
         )
     yield from _tmp_overlap(c, src, dst)
 
@@ -172,4 +172,11 @@ def _tmp_overlap(c: Conversion, src: Placement | None, dst: Placement | None) ->
                 "overlap",
                 f"the tmp tile, bytes {used.text()}, overlaps the {name}, bytes {other.text()}",
                 Where("tmp"),
+                (_apart_note(other),),
             )
+
+
+def _apart_note(tile: Placement) -> str:
+    """The first block after a tile, as a constant for `addr`."""
+    free = -(-tile.end // BLOCK_BYTES) * BLOCK_BYTES
+    return f"the first address after it: %addr = arith.constant {free} : i64"
