@@ -120,8 +120,8 @@ def _run(args: argparse.Namespace) -> int:
     session.launch()
     if report := session.machine_report():
         print(report)
-    if trace is not None and trace.conversions:
-        print("conversions:", *trace.summary(), sep="\n  ")
+    if trace is not None and (conversions := trace.summary()):
+        print("conversions:", *conversions, sep="\n  ")
     session.report()
     return int(session.check_failed())
 
@@ -367,7 +367,8 @@ def _assumptions(module: ModuleOp, args: argparse.Namespace) -> list[str]:
     if args.arch is None and named_arch(module) is None:
         found.append(f"the file names no target; runs as {arch} (--arch)")
     if without := sum(_default_decides(op, arch) for op in module.walk()):
-        meaning = "the default of each pair" if args.default_sat == "target" else args.default_sat
+        default = args.default_sat
+        meaning = "the default of each pair" if default == "target" else default.upper()
         found.append(
             f"{without} conversion{'s' * (without > 1)} without satmode: {meaning} on {arch}"
             " (--default-sat)"

@@ -114,6 +114,32 @@ def test_trace_counts_what_conversions_lose(folder: Path, capsys: Capture) -> No
     assert lines[4] == "y: 8x16 bf16, written but not saved (--out y=)"
 
 
+@pytest.mark.parametrize(
+    ("dst", "attributes", "expected"),
+    [
+        ("i16", "satmode = #pto<saturation_mode ON>", "-32768 .. 32767, 2 saturated, 1 NaN to a"),
+        ("i16", "satmode = #pto<saturation_mode OFF>", "-25536 .. 25536, 2 wrapped, 1 NaN to a"),
+        ("f16", "satmode = #pto<saturation_mode OFF>", "-40000 .. 40000, 1 NaN"),
+        ("f8E5M2", "satmode = #pto<saturation_mode OFF>", "-40960 .. 40960, 1 NaN"),
+        ("f8E4M3FN", "satmode = #pto<saturation_mode ON>", "-448 .. 448, 2 saturated, 1 NaN to"),
+    ],
+)
+def test_trace_names_what_becomes_of_large_numbers(
+    dst: str, attributes: str, expected: str, tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "f.pto"
+    path.write_text(f"""func.func @f(%s: !pto.tile<1x32xf32>) -> !pto.tile<1x32x{dst}> {{
+      %d = pto.tcvt %s {{{attributes}}} : !pto.tile<1x32xf32> -> !pto.tile<1x32x{dst}>
+      return %d : !pto.tile<1x32x{dst}>
+    }}""")
+    x = np.zeros((1, 32), np.float32)
+    x[0, :4] = 40000, -40000, np.nan, 448.000031
+    np.save(tmp_path / "x.npy", x)
+    out = f"result={tmp_path / 'd.npy'}"
+    assert main(["run", str(path), "--arg", str(tmp_path / "x.npy"), "--out", out, "--trace"]) == 0
+    assert expected in capsys.readouterr().out.splitlines()[0]
+
+
 def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None:
     status = run("--arg", "x=x.npy", "--arg", "n=8", "--block-num", "2", "--machine",
                  "--check", "y=expected.npy")  # fmt: skip
