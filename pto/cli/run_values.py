@@ -102,7 +102,7 @@ def write_array(path: str, array: Array) -> None:
     Raises InputError where it cannot be written.
     """
     array = np.ascontiguousarray(array)
-    if not _is_numpys_own(array.dtype):
+    if array.dtype.isbuiltin != 1:  # not numpy's own
         array = array.view(f"u{array.dtype.itemsize}")
     try:
         if path.endswith(".bin"):
@@ -113,7 +113,3 @@ def write_array(path: str, array: Array) -> None:
             raise UsageError(f"{path}: the name of an output ends in .npy or .bin")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-
-
-def _is_numpys_own(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "biuf" and np.dtype(dtype.str) == dtype
