@@ -2,7 +2,8 @@
 
 A register has 256 bytes, and an instruction converts as many elements as it holds of the wider
 type. The narrower type takes the first lane of each group: `UNPK` loads spread it out, `PK` stores
-pack it. The predicate of the last register of a row keeps the columns beyond the valid ones.
+pack it. The predicate of the last register of a row keeps the columns beyond the valid ones. Tiles
+whose rows follow each other without a gap are converted as one row.
 """
 
 from __future__ import annotations
@@ -85,6 +86,8 @@ class _Lowering:
         axes = ("cols", "rows") if c.by_columns else ("rows", "cols")
         self.rows: Index = emit.valid_extent(c.dst.value, axes[0]) if c.rows is None else c.rows
         self.cols = self._valid_columns(axes[1])
+        if c.is_dense:  # one row of all elements
+            self.rows, self.cols = 1, emit.mul(self.rows, self.cols)
         self.src = emit.address(c.src.value)
         self.dst = emit.reinterpret(emit.address(c.dst.value), self._stored_dtype())
         emit.vecscope(self._body)

@@ -117,6 +117,12 @@ class TileConversion:
     by_columns: bool
     """Whether the tiles are in column-major order, rows and columns exchanged here."""
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether the valid region is one piece of memory in both tiles, whatever its rows."""
+        widths = {side.stride * side.per_column for side in (self.src, self.dst)}
+        return widths == {self.cols}
+
 
 def analyse(op: TCvtOp, arch: str | None, default_sat: str) -> TileConversion:
     """What a lowering needs to know of a conversion.
@@ -139,7 +145,7 @@ def analyse(op: TCvtOp, arch: str | None, default_sat: str) -> TileConversion:
     sides = [_rows(op, value, by_columns) for value in (op.src, op.dst)]
     saturation = saturation_of(op, pair, default_sat)
     rows, cols, most_rows, most_cols = _extents(src_type, dst_type, by_columns)
-    return TileConversion(
+    conversion = TileConversion(
         op=op,
         arch=target,
         pair=pair,
@@ -154,6 +160,18 @@ def analyse(op: TCvtOp, arch: str | None, default_sat: str) -> TileConversion:
         most_cols=most_cols,
         by_columns=by_columns,
     )
+    if target != "a5" or not conversion.is_dense:
+        _check_blocks(conversion)
+    return conversion
+
+
+def _check_blocks(c: TileConversion) -> None:
+    """Rows start at multiples of 32 bytes, as every instruction's operands do."""
+    for side in (c.src, c.dst):
+        if side.stride * side.bits % BLOCK_BITS:
+            kind = "column" if c.by_columns else "row"
+            size = side.stride * side.bits // 8
+            raise fail(c.op, f"a {kind} of {size} bytes is not a multiple of 32 bytes")
 
 
 def _effective_mode(pair: Pair, mode: str | None) -> str | None:
@@ -204,9 +222,6 @@ def _rows(op: TCvtOp, value: SSAValue, by_columns: bool) -> Rows:
     bits = bits_per_column(type_.dtype)
     assert bits is not None
     stride = type_.rows if by_columns else row_stride(value)
-    if stride * bits % BLOCK_BITS:
-        kind = "column" if by_columns else "row"
-        raise fail(op, f"a {kind} of {stride * bits // 8} bytes is not a multiple of 32 bytes")
     per_column = elements_per_column(type_.dtype)
     name = format_name(op, type_.dtype)
     return Rows(value, name, type_.dtype, stride, bits, per_column)

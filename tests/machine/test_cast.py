@@ -121,7 +121,7 @@ def _reference(
 PAIRS = [("f16", "f32", 2, 4), ("f32", "f16", 4, 2), ("f16", "i16", 2, 2), ("i8", "f16", 1, 2)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     pair=st.sampled_from(PAIRS),
     repeat=st.integers(0, 6),

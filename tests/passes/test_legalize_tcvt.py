@@ -112,12 +112,24 @@ def _illegal(arch: str) -> Iterator[tuple[str, str, str, str | None]]:
                     yield src, dst, mode, saturation
 
 
+@pytest.mark.parametrize(
+    "tried",
+    [
+        ("RINT", "ROUND"),
+        pytest.param(("FLOOR", "CEIL", "TRUNC", "ODD", "NONE", "HYBRID"), marks=pytest.mark.slow),
+    ],
+    ids=["nearest", "others"],
+)
 @pytest.mark.parametrize("arch", ["a2a3", "a5"])
-def test_every_chain_is_the_direct_conversion(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_chain_is_the_direct_conversion(
+    arch: str, tried: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # What is refused is refused without the search for an input that shows why.
     monkeypatch.setattr("pto.passes.legalize_tcvt.counterexample", lambda *_: None)
     made = 0
     for src, dst, mode, saturation in _illegal(arch):
+        if mode not in tried:
+            continue
         module = _module(arch, src, dst, mode, saturation)
         try:
             LegalizeTcvtPass().apply(Context(), module)
@@ -128,7 +140,7 @@ def test_every_chain_is_the_direct_conversion(arch: str, monkeypatch: pytest.Mon
         direct = convert_bits(codes, src, dst, mode, saturation)
         wrong = np.flatnonzero(_run(module, arch, codes) != direct)
         assert not wrong.size, f"{src} to {dst} {mode} {saturation}: {codes[wrong[0]]:#x}"
-    assert made > 150
+    assert made > 50
 
 
 CHAINS = [

@@ -42,7 +42,7 @@ def _with_tmp_of(module: ModuleOp, size: int, instead: int) -> ModuleOp:
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids="-".join)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(rows=extents, cols=extents, extra=st.sampled_from([0, 8, 64, 136, 2200]))
 @example(rows=254, cols=80, extra=0)
 @example(rows=255, cols=80, extra=0)
