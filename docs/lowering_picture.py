@@ -73,9 +73,10 @@ def boxes(src: str, dst: str, rows: int, cols: int, stride: int) -> list[Box]:
     }}""")
     LowerTcvtPass().apply(Context(), module)
     kernel = machine.MachineKernel(module)
-    kernel.unified_buffer.written[:] = True
     unit = RecordingUnit(kernel.report)
-    kernel.launch([], vector_unit=unit)
+    core = kernel.core(vector_unit=unit)
+    core.unified_buffer.written[:] = True
+    kernel.launch_on(core)
     size = FORMATS[src].bits // 8
     whole = 256 // max(size, FORMATS[dst].bits // 8)
     found = []

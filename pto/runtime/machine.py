@@ -25,9 +25,8 @@ from pto.runtime.machine_vector import VectorUnit
 class MachineKernel(Kernel):
     """A function of a lowered module, ready to be launched on the machine.
 
-    `unified_buffer` is the memory of the first launch, and of the last one afterwards; every other
-    launch starts with an empty one. `report` counts what all launches did. Raises ValueError for an
-    unknown target or function, and for a tcvt that was not lowered.
+    `report` counts what all launches did. Raises ValueError for an unknown target or function, and
+    for a tcvt that was not lowered.
     """
 
     def __init__(
@@ -37,25 +36,17 @@ class MachineKernel(Kernel):
             raise ValueError("the module holds tcvt operations; run pto-lower-tcvt first")
         super().__init__(module, function, arch=arch)
         self.report = Report(self.options.arch)
-        self.unified_buffer = unified_buffer(self.options.arch)
-        self._is_used = False
 
-    def launch(
+    def core(
         self,
-        arguments: Sequence[Argument],
         place: Place = HERE,
         progress: Callable[[int, int], None] | None = None,
         vector_unit: VectorUnit | None = None,
-    ) -> tuple[Any, ...]:
-        """Runs the function on one core and returns its results. Raises ExecutionError.
-
-        `vector_unit` is a unit of another kind than the kernel's own, which counts in `report`.
-        """
-        if self._is_used:
-            self.unified_buffer = unified_buffer(self.options.arch)
-        self._is_used = True
-        core = MachineCore(
-            self.unified_buffer,
+    ) -> MachineCore:
+        """A core with an empty unified buffer; its vector unit counts in `report`, unless another
+        one is given."""
+        return MachineCore(
+            unified_buffer(self.options.arch),
             place.block_idx,
             place.block_num,
             place.subblock_idx,
@@ -63,6 +54,18 @@ class MachineKernel(Kernel):
             progress,
             vector_unit=vector_unit or VectorUnit(self.report),
         )
+
+    def launch(
+        self,
+        arguments: Sequence[Argument],
+        place: Place = HERE,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> tuple[Any, ...]:
+        """Runs the function on one core and returns its results. Raises ExecutionError."""
+        return self.launch_on(self.core(place, progress), arguments)
+
+    def launch_on(self, core: MachineCore, arguments: Sequence[Argument] = ()) -> tuple[Any, ...]:
+        """Runs the function on a core whose unified buffer may hold something already."""
         return execute(self._program, self.op, arguments, core)
 
 

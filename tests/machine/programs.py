@@ -23,10 +23,11 @@ def run_program(
     default all of `memory`.
     """
     kernel = MachineKernel(pto.parse(module_text(body, arch)), "f")
-    buffer = kernel.unified_buffer
+    core = kernel.core()
+    buffer = core.unified_buffer
     buffer.data[: memory.size] = memory
     buffer.written[: memory.size] = True if written is None else written
-    kernel.launch([])
+    kernel.launch_on(core)
     memory[:] = buffer.data[: memory.size]
     return kernel.report
 

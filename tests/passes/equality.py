@@ -170,10 +170,11 @@ def lowered(case: Case, tmp_size: int | None = None) -> ModuleOp:
 def run_lowered_case(case: Case, memory: Array, module: ModuleOp | None = None) -> Report:
     """Executes the lowered function on the bytes of `memory`, in place."""
     kernel = MachineKernel(module or lowered(case), "f")
-    buffer = kernel.unified_buffer
+    core = kernel.core()
+    buffer = core.unified_buffer
     buffer.data[: memory.size] = memory
     buffer.written[: memory.size] = True
-    kernel.launch([])
+    kernel.launch_on(core)
     memory[:] = buffer.data[: memory.size]
     return kernel.report
 

@@ -32,11 +32,12 @@ def _lower(body: str, arch: str | None, **options: Any) -> ModuleOp:
 def _run(body: str, arch: str, memory: Array) -> Array:
     """The unified buffer's beginning after the function; the arrays given are left alone."""
     kernel = MachineKernel(_lower(body, arch), arch=arch)
-    buffer = kernel.unified_buffer
+    core = kernel.core()
+    buffer = core.unified_buffer
     raw = memory.view(np.uint8).ravel()
     buffer.data[: raw.size] = raw
     buffer.written[: raw.size] = True
-    kernel.launch([])
+    kernel.launch_on(core)
     return buffer.data
 
 
