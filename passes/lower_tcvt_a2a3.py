@@ -20,7 +20,7 @@ from xdsl.rewriter import Rewriter
 
 from pto.dialect.attributes import RoundModeAttr
 from pto.dialect.machine_ops import (
-    FLOAT_SATURATION_BIT,
+    BLOCK_BYTES,
     REPEAT_MAX,
     SATURATION_BIT,
     STRIDE_MAX,
@@ -28,15 +28,15 @@ from pto.dialect.machine_ops import (
     CastOp,
     DuplicateOp,
     lanes_per_repeat,
+    saturation_bit,
 )
 from pto.dialect.types import TileBufType
 from pto.numerics import FORMATS
 from pto.passes.emitter import Emitter, Index
 from pto.passes.placement import tile_bytes
-from pto.passes.tile_conversion import Rows, TileConversion, fail
+from pto.passes.tile_conversion import TileConversion, fail
 from pto.tmp import tmp_bytes
 
-BLOCK_BYTES = 32
 CHUNK = 64
 """Elements of a repeat of 32-bit integers: what the f16 paths take at a time (spec T)."""
 _HALF = 2 * CHUNK
@@ -277,11 +277,3 @@ class _Lowering:
 
 Call = Callable[[SSAValue, SSAValue, Index, Index, Index, tuple[int, ...]], None]
 """One call: destination, source, offset in tmp (elements), mask, repeats, strides."""
-
-
-def saturation_bit(dst: str) -> int:
-    """The CTRL bit that decides how conversions to this format saturate."""
-    return SATURATION_BIT if FORMATS[dst].is_integer else FLOAT_SATURATION_BIT
-
-
-__all__ = ["Rows", "call_strides", "lower", "saturation_bit"]

@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 from pto.dialect.attributes import RoundModeAttr
 from pto.dialect.ops import REGULAR_OPS, OpaqueOp, RegularOp, Signature
 from pto.dialect.types import OpaqueType, PtrType, element_format, type_text
+from pto.numerics import FORMATS
 from pto.targets import Pair, astype_pair, cast_pair, mulcast_pair
 from pto.targets.products import TARGETS, UnknownTarget, resolve
 
@@ -54,19 +55,15 @@ FLOAT_SATURATION_BIT = 48
 NAN_BIT = 50
 """CTRL bit that keeps NaN in saturating conversions to 8-bit floats (spec S2)."""
 
-FORMAT_BITS: dict[str, int] = {
-    **dict.fromkeys(("f64", "i64", "ui64", "c64"), 64),
-    **dict.fromkeys(("f32", "i32", "ui32", "c32"), 32),
-    **dict.fromkeys(("f16", "bf16", "i16", "ui16"), 16),
-    **dict.fromkeys(("f8e4m3fn", "f8e5m2", "f8e8m0", "hif8", "i8", "ui8"), 8),
-    **dict.fromkeys(("f4e2m1", "f4e1m2", "i4"), 4),
-}
-"""Width of one element by its spec name; 4-bit elements share a byte (spec F2)."""
+
+def saturation_bit(dst: str) -> int:
+    """The CTRL bit that decides how conversions to this format saturate."""
+    return SATURATION_BIT if FORMATS[dst].is_integer else FLOAT_SATURATION_BIT
 
 
 def lanes_per_repeat(*formats: str) -> int:
     """Elements of one repeat of 256 bytes, by the widest format; 128 for 4-bit ones (spec L2)."""
-    return REPEAT_BYTES * 8 // max(16 if FORMAT_BITS[f] == 4 else FORMAT_BITS[f] for f in formats)
+    return REPEAT_BYTES * 8 // max(16 if FORMATS[f].bits == 4 else FORMATS[f].bits for f in formats)
 
 
 @dataclass(frozen=True)
@@ -231,7 +228,7 @@ class BufferOp(RegularOp):
         return VectorForm(None, mask, None, repeat, strides)
 
     def _check_counted_only(self, formats: tuple[str, ...]) -> None:
-        wide = [f for f in formats if FORMAT_BITS[f] == 64 or f.startswith("c")]
+        wide = [f for f in formats if FORMATS[f].bits == 64 or f.startswith("c")]
         if wide and named_product(self) == "a5":
             raise VerifyException(
                 f"{wide[0]} has the form with count only on a5, not the forms with a mask"
@@ -285,7 +282,7 @@ def _check_bits(words: tuple[int, ...], formats: tuple[str, ...]) -> None:
 
 
 def _four_bit(formats: tuple[str, ...]) -> str | None:
-    return next((f for f in formats if FORMAT_BITS[f] == 4), None)
+    return next((f for f in formats if FORMATS[f].bits == 4), None)
 
 
 class CastOp(BufferOp):
@@ -393,7 +390,7 @@ def vreg_type(dtype: Attribute) -> OpaqueType:
 
     name = element_format(dtype)
     assert name is not None
-    lanes = REPEAT_BYTES * 8 // (FORMAT_BITS[name] * elements_per_column(dtype))
+    lanes = REPEAT_BYTES * 8 // (FORMATS[name].bits * elements_per_column(dtype))
     return opaque_type_class("pto.vreg")(f"{lanes}x{type_text(dtype)}")
 
 
@@ -418,7 +415,7 @@ def vreg_format(type_: Attribute) -> str | None:
 
 def width_ratio(src: str, dst: str) -> int:
     """How many times wider one side is, per instruction: packed pairs count as 4 (spec L3)."""
-    wide, narrow = sorted((FORMAT_BITS[src], FORMAT_BITS[dst]), reverse=True)
+    wide, narrow = sorted((FORMATS[src].bits, FORMATS[dst].bits), reverse=True)
     return wide // narrow
 
 
@@ -444,7 +441,9 @@ class VcvtOp(OpaqueOp):
     name = "pto.vcvt"
 
     def verify_(self) -> None:
-        self.register_cast()
+        formats = [vreg_format(value.type) for value in (*self.operands[:1], *self.results)]
+        if None not in formats:  # types that this project does not know are not judged
+            self.register_cast()
 
     def register_cast(self) -> RegisterCast:
         """The conversion, checked against the astype table. Raises VerifyException."""
@@ -463,7 +462,7 @@ class VcvtOp(OpaqueOp):
 
     def _check_mask(self, src: str) -> None:
         """The predicate has the source's granularity; there is none of 64-bit or 4-bit lanes."""
-        expected = mask_type(max(8, min(32, FORMAT_BITS[src])))
+        expected = mask_type(max(8, min(32, FORMATS[src].bits)))
         if self.operands[1].type != expected:
             raise VerifyException(
                 f"the predicate of astype from {src} is {type_text(expected)},"

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pto.dialect.machine_ops import BLOCK_BYTES
 from pto.numerics import pack4, unpack4
 from pto.runtime.errors import Fault
 from pto.runtime.memory import Memory
 
 Array = NDArray[Any]
-
-BLOCK_BYTES = 32
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pto.dialect.machine_ops import FORMAT_BITS, RegisterCast
-from pto.numerics import pack4, unpack4
+from pto.dialect.machine_ops import BLOCK_BYTES, RegisterCast
+from pto.numerics import FORMATS, pack4, unpack4
 from pto.runtime.errors import Fault
-from pto.runtime.machine_lanes import BLOCK_BYTES, UbPointer
+from pto.runtime.machine_lanes import UbPointer
 from pto.runtime.machine_vector import VectorUnit, converter
 
 Array = NDArray[Any]
@@ -183,7 +183,7 @@ def astype(
     take, take_known = _taker(cast)
     put, put_known = _putter(cast)
     source, _, step = _geometry(cast)
-    pairs = 2 if 4 in (FORMAT_BITS[cast.src], FORMAT_BITS[cast.dst]) else 1
+    pairs = 2 if 4 in (FORMATS[cast.src].bits, FORMATS[cast.dst].bits) else 1
     offset = cast.layout * source if source < step else 0
 
     def vcvt(unit: VectorUnit, value: Register, predicate: Predicate) -> Register:
@@ -208,7 +208,7 @@ Mover = Callable[[Array], Array]
 @cache
 def _unit_bytes(format_: str) -> int:
     """Bytes of an element, or of a pair of 4-bit elements."""
-    return max(FORMAT_BITS[format_] // 8, 1)
+    return max(FORMATS[format_].bits // 8, 1)
 
 
 def _geometry(cast: RegisterCast) -> tuple[int, int, int]:
@@ -216,9 +216,9 @@ def _geometry(cast: RegisterCast) -> tuple[int, int, int]:
 
     A unit is an element, or two where one side is a 4-bit format: those move in pairs (spec A1).
     """
-    pairs = 2 if 4 in (FORMAT_BITS[cast.src], FORMAT_BITS[cast.dst]) else 1
-    source = FORMAT_BITS[cast.src] * pairs // 8
-    target = FORMAT_BITS[cast.dst] * pairs // 8
+    pairs = 2 if 4 in (FORMATS[cast.src].bits, FORMATS[cast.dst].bits) else 1
+    source = FORMATS[cast.src].bits * pairs // 8
+    target = FORMATS[cast.dst].bits * pairs // 8
     return source, target, max(source, target)
 
 
@@ -229,7 +229,7 @@ def _taker(cast: RegisterCast) -> tuple[Mover, Mover]:
     code = np.dtype(f"u{_unit_bytes(cast.src)}")
 
     def take(data: Array) -> Array:
-        if FORMAT_BITS[cast.src] == 4:
+        if FORMATS[cast.src].bits == 4:
             return unpack4(data[layout::ratio])
         codes = data.view(code)
         return codes if ratio == 1 else np.ascontiguousarray(codes[layout::ratio])
@@ -248,7 +248,7 @@ def _putter(cast: RegisterCast) -> tuple[Mover, Mover]:
     code = np.dtype(f"u{_unit_bytes(cast.dst)}")
 
     def put(codes: Array) -> Array:
-        if FORMAT_BITS[cast.dst] == 4:
+        if FORMATS[cast.dst].bits == 4:
             codes = pack4(codes)
         if ratio == 1:
             return codes.view(np.uint8)

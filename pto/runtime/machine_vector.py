@@ -11,30 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pto.dialect.machine_ops import (
-    FLOAT_SATURATION_BIT,
-    FORMAT_BITS,
+    BLOCK_BYTES,
     NAN_BIT,
-    SATURATION_BIT,
     BufferOp,
     CastOp,
     DuplicateOp,
     MulCastOp,
     VectorForm,
     lanes_per_repeat,
+    saturation_bit,
 )
 from pto.numerics import FORMATS, convert_bits
-from pto.runtime.machine_lanes import BLOCK_BYTES, Lanes, UbPointer, lanes_of
+from pto.runtime.machine_lanes import Lanes, UbPointer, lanes_of
 from pto.runtime.machine_report import Report
 
 Array = NDArray[Any]
 Convert = Callable[[Array], Array]
 Compute = Callable[..., Array]
 """From the codes of the sources to those of the destination."""
-
-
-def saturation_bit(dst: str) -> int:
-    """The CTRL bit that decides the saturation of conversions to this format."""
-    return SATURATION_BIT if FORMATS[dst].is_integer else FLOAT_SATURATION_BIT
 
 
 @lru_cache(maxsize=2048)
@@ -55,7 +49,7 @@ def converter(
 def operand_lanes(form: VectorForm, formats: tuple[str, ...]) -> list[Lanes]:
     """The lanes of each pointer, in the order of the strides."""
     if form.count is not None:
-        return [lanes_of(FORMAT_BITS[f], 1, 1, 0, range(form.count)) for f in formats]
+        return [lanes_of(FORMATS[f].bits, 1, 1, 0, range(form.count)) for f in formats]
     selected: range | tuple[int, ...]
     if form.mask is not None:
         selected = range(form.mask)
@@ -66,7 +60,7 @@ def operand_lanes(form: VectorForm, formats: tuple[str, ...]) -> list[Lanes]:
         )
     blocks, repeats = form.strides[: len(formats)], form.strides[len(formats) :]
     return [
-        lanes_of(FORMAT_BITS[f], form.repeat, block, repeat, selected)
+        lanes_of(FORMATS[f].bits, form.repeat, block, repeat, selected)
         for f, block, repeat in zip(formats, blocks, repeats, strict=True)
     ]
 
