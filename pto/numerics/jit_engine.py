@@ -176,6 +176,11 @@ def _instruction(program: Program, index: int, instruction: Instruction) -> str:
         case "min" | "max":
             intrinsic = f"@llvm.{_INTRINSICS[instruction.op]}.{lane}"
             return f"{out} call {lane} {intrinsic}({lane} {names[0]}, {lane} {names[1]})"
+        case "less":
+            return (
+                f"  %c{index} = icmp ult {lane} {names[0]}, {names[1]}\n"
+                f"{out} sext i1 %c{index} to {lane}"
+            )
         case "shl" | "shr" | "sar":
             return _shift(program, index, instruction, names)
         case op:

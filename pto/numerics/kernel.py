@@ -99,17 +99,20 @@ def plain_limit(src: Format, dst: Format) -> int | None:
 # ------------------------------------------------------------------------------------- rounding
 
 
-def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, sign: Word) -> Word:
+def rounding_bias(
+    mode: str, kept_lsb: Word, dropped: Word, sign: Word, *, always: bool = False
+) -> Word:
     """What to add to a magnitude so that dropping its low bits rounds it (spec R1 to R6).
 
-    `dropped` is the mask of the bits to drop, and may be 0; `kept_lsb` is the lowest bit that
-    stays; `sign` is the mask of negative numbers.
+    `dropped` is the mask of the bits to drop, which may be 0 unless something is `always` dropped;
+    `kept_lsb` is the lowest bit that stays; `sign` is the mask of negative numbers.
     """
     match mode:
         case "RINT":  # just under half an ulp, and the whole half where the kept part is odd
-            return ((dropped >> 1) + kept_lsb) & dropped
+            bias = (dropped >> 1) + kept_lsb
+            return bias if always else bias & dropped
         case "ROUND":
-            return dropped - (dropped >> 1)
+            return (dropped >> 1) + 1 if always else dropped - (dropped >> 1)
         case "FLOOR":
             return dropped & sign
         case "CEIL":
@@ -122,10 +125,14 @@ def rounding_bias(mode: str, kept_lsb: Word, dropped: Word, sign: Word) -> Word:
             raise AssertionError(mode)
 
 
-def round_off(value: Word, shift: Word, mode: str, sign: Word) -> Word:
-    """value >> shift, rounded. The sum of value and 2**shift must fit the lane."""
+def round_off(value: Word, shift: Word, mode: str, sign: Word, *, always: bool = False) -> Word:
+    """value >> shift, rounded. The sum of value and 2**shift must fit the lane.
+
+    `always` says that no shift is 0.
+    """
     dropped = (1 << shift) - 1
-    return (value + rounding_bias(mode, (value >> shift) & 1, dropped, sign)) >> shift
+    kept_lsb = (value >> shift) & 1
+    return (value + rounding_bias(mode, kept_lsb, dropped, sign, always=always)) >> shift
 
 
 def _round_off_full(value: Word, shift: Word, mode: str, sign: Word) -> Word:
@@ -184,10 +191,18 @@ def _apply_sign(integer: Word, sign: Word) -> Word:
     return (integer ^ sign) - sign
 
 
-def _significand(real: Real) -> tuple[Word, Word]:
-    """(significand, exponent field), subnormals having the field of the smallest normal (S16)."""
+def _significand(real: Real, mode: str) -> tuple[Word, Word]:
+    """(significand, exponent field) for a rounding that drops all bits of every subnormal.
+
+    A subnormal has the field of the smallest normal (spec S16). Where only nearness counts it may
+    as well get a leading 1, and so may zero: it is still less than half of what is kept.
+    """
     mantissa_bits = real.fmt.mantissa_bits
-    exponent = larger(real.magnitude >> mantissa_bits, 1)
+    exponent = real.magnitude >> mantissa_bits
+    if mode in ("RINT", "ROUND", "TRUNC"):
+        leading = 1 << mantissa_bits
+        return real.magnitude & (leading - 1) | leading, exponent
+    exponent = larger(exponent, 1)
     return real.magnitude - ((exponent - 1) << mantissa_bits), exponent
 
 
@@ -225,13 +240,14 @@ def _round_float(real: Real, dst: Format, mode: str) -> Word:
     program = real.magnitude.program
     if _one_range(src, dst):  # the fields line up, and a carry walks into the exponent by itself
         return round_off(real.magnitude, program.constant(drop), mode, real.sign)
-    significand, exponent = _significand(real)
     # Below the destination's smallest normal, its subnormal step decides how much to drop.
     smallest = src.bias - dst.bias + 1
+    significand, exponent = _significand(real, mode)
+    assert drop + smallest > src.mantissa_bits + 2
     capped = smaller(exponent, smallest)
     # All bits, and the bit that decides ties, are gone two places beyond the significand.
     shift = smaller(drop + smallest - capped, src.mantissa_bits + 2)
-    kept = round_off(significand, shift, mode, real.sign)
+    kept = round_off(significand, shift, mode, real.sign, always=drop > 0)
     return ((exponent - capped) << dst.mantissa_bits) + kept
 
 
@@ -293,7 +309,7 @@ def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
 def _integral(real: Real, mode: str) -> Word:
     """The magnitude of the number rounded to an integral value, in its own format (spec R11)."""
     fmt = real.fmt
-    significand, exponent = _significand(real)
+    significand, exponent = _significand(real, mode)
     unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
     shift = smaller(unit - smaller(exponent, unit), fmt.mantissa_bits + 2)
     integer = round_off(significand, shift, mode, real.sign)
@@ -375,7 +391,7 @@ def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
     if rule.through_i32 and not rule.saturate:  # spec S10: saturate to i32, keep the low bits
         return _to_integer(real, FORMATS["i32"], replace(rule, saturate=True))
     fmt = real.fmt
-    significand, exponent = _significand(real)
+    significand, exponent = _significand(real, rule.mode)
     unit = fmt.bias + fmt.mantissa_bits  # exponent field at which the significand is the integer
     capped = smaller(exponent, unit)
     shift = smaller(unit - capped, fmt.mantissa_bits + 2)

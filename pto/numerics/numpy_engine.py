@@ -44,7 +44,7 @@ _UFUNCS: dict[str, Callable[..., Any]] = {
 }
 
 #: What may overwrite its operands.
-_IN_PLACE = {*_UFUNCS, "sar"}
+_IN_PLACE = {*_UFUNCS, "sar", "less"}
 
 
 class _Workspace(threading.local):
@@ -158,6 +158,11 @@ class NumpyProgram:
             out = self._value(index, count)
             if instruction.op == "load" and out is not None:
                 steps.append((_copy, None, None, out))
+            elif instruction.op == "less" and out is not None:
+                a, b = (self._value(i, count) for i in instruction.operands)
+                signed = out.view(self.signed_lane)
+                top = np.array(self.program.lane_bits - 1, self.signed_lane)
+                steps += [(np.subtract, a, b, out), (np.right_shift, signed, top, signed)]
             elif instruction.op not in ("load", "const"):
                 steps.append(self._step(instruction, out, count))
         result = self.program.result

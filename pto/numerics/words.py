@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-Op = Literal["load", "const", "add", "sub", "and", "or", "xor", "shl", "shr", "sar", "min", "max"]
+Op = Literal[
+    "load", "const", "add", "sub", "and", "or", "xor", "shl", "shr", "sar", "min", "max", "less"
+]
 # "sar": the right shift that repeats the top bit; only ever by a constant.
+# "less": all ones where a < b, else 0, for words below 2**(width - 1).
 # "float": bits of the float of the lane's width nearest to an unsigned integer (ties to even).
 # "table": the entry of a constant table, the index being the word.
 AnyOp: TypeAlias = Op | Literal["float", "table"]
@@ -183,9 +186,10 @@ def top_bit(a: Word) -> Word:
 
 def less(a: Word | int, b: Word | int) -> Word:
     """The mask for a < b. Both must be below 2**(lane_bits - 1)."""
-    difference = a - b
-    assert isinstance(difference, Word)
-    return top_bit(difference)
+    if isinstance(a, Word):
+        return a._binary("less", b)
+    assert isinstance(b, Word)
+    return b._binary("less", a, swapped=True)
 
 
 def nonzero(a: Word) -> Word:
@@ -240,6 +244,8 @@ def _evaluate(op: Op, a: int, b: int, program: Program) -> int:
             return min(a, b)
         case "max":
             return max(a, b)
+        case "less":
+            return program.all_ones if a < b else 0
         case _:
             raise AssertionError(op)
 
