@@ -13,11 +13,11 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pto.dialect.ops import TCvtOp
-from pto.runtime import machine_emit  # noqa: F401  (registers the operations)
 from pto.runtime.api import HERE, Kernel, Place, bind_all, execute, unified_buffer
 from pto.runtime.arguments import Argument
 from pto.runtime.errors import ArgumentFault
 from pto.runtime.machine_core import MachineCore
+from pto.runtime.machine_emit import MachineProgram
 from pto.runtime.machine_report import Report
 from pto.runtime.machine_vector import VectorUnit
 
@@ -35,6 +35,7 @@ class MachineKernel(Kernel):
         if any(isinstance(op, TCvtOp) for op in module.walk()):
             raise ValueError("the module holds tcvt operations; run pto-lower-tcvt first")
         super().__init__(module, function, arch=arch)
+        self._program = MachineProgram(module, self.options)
         self.report = Report(self.options.arch)
 
     def core(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import cast
 
 from xdsl.ir import Operation
@@ -20,12 +21,31 @@ from pto.dialect.ops import OpaqueOp
 from pto.dialect.types import PtrType, element_format, elements_per_column
 from pto.numerics import FORMATS
 from pto.runtime import structure  # noqa: F401  (its pointer cast is extended here)
-from pto.runtime.compiler import EMITTERS, Compiler, Frame, Step, emits
+from pto.runtime.compiler import EMITTERS, Compiler, Emit, Frame, Program, Step, emits
 from pto.runtime.errors import Fault
 from pto.runtime.machine_core import MachineCore
 from pto.runtime.machine_registers import astype, less_than, load, pattern, store
 from pto.runtime.machine_vector import Instruction, prepare
 from pto.runtime.tile import Tile
+
+
+class MachineProgram(Program):
+    """A module whose functions run on cores with a vector unit."""
+
+
+def machine_emits(*names: str) -> Callable[[Emit], Emit]:
+    """As `emits`, for operations that need the machine's core."""
+
+    def register(emit: Emit) -> Emit:
+        def on_machine(op: Operation, compiler: Compiler) -> Step | None:
+            if not isinstance(compiler.program, MachineProgram):
+                raise Fault("it runs on the machine only: pto-opt run --machine")
+            return emit(op, compiler)
+
+        emits(*names)(on_machine)
+        return emit
+
+    return register
 
 
 def _bits(type_: object) -> int:
@@ -36,7 +56,7 @@ def _bits(type_: object) -> int:
     return FORMATS[name].bits * elements_per_column(type_.dtype)
 
 
-@emits("pto.tile_buf_addr")
+@machine_emits("pto.tile_buf_addr")
 def _tile_address(op: Operation, compiler: Compiler) -> Step:
     source, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
     bits = _bits(op.results[0].type)
@@ -50,7 +70,7 @@ def _tile_address(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.get_ctrl")
+@machine_emits("pto.get_ctrl")
 def _get_ctrl(op: Operation, compiler: Compiler) -> Step:
     result = compiler.slot(op.results[0])
 
@@ -60,7 +80,7 @@ def _get_ctrl(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.set_ctrl")
+@machine_emits("pto.set_ctrl")
 def _set_ctrl(op: Operation, compiler: Compiler) -> Step:
     source = compiler.slot(op.operands[0])
 
@@ -70,7 +90,7 @@ def _set_ctrl(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.sbitset0", "pto.sbitset1")
+@machine_emits("pto.sbitset0", "pto.sbitset1")
 def _set_bit(op: Operation, compiler: Compiler) -> Step:
     source, bit = compiler.slots(op.operands)
     result = compiler.slot(op.results[0])
@@ -83,7 +103,7 @@ def _set_bit(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.set_deqscale")
+@machine_emits("pto.set_deqscale")
 def _set_deq_scale(op: Operation, compiler: Compiler) -> Step:
     source = compiler.slot(op.operands[0])
 
@@ -93,7 +113,7 @@ def _set_deq_scale(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits(*BUFFER_OPS)
+@machine_emits(*BUFFER_OPS)
 def _buffer_operation(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, BufferOp)
     slots, scalars = compiler.slots(op.pointers()), compiler.slots(op.scalars())
@@ -130,7 +150,7 @@ def _prepared(op: BufferOp, *sizes: int) -> Instruction:
         raise Fault(str(error)) from None
 
 
-@emits("pto.vecscope")
+@machine_emits("pto.vecscope")
 def _vecscope(op: Operation, compiler: Compiler) -> Step:
     body, _ = compiler.region(op.regions[0])
     return body
@@ -140,7 +160,7 @@ def _granularity(op: Operation) -> int:
     return int(op.name.rpartition("_b")[2])
 
 
-@emits(*(f"pto.{name}_b{bits}" for name in ("pset", "pge") for bits in (8, 16, 32)))
+@machine_emits(*(f"pto.{name}_b{bits}" for name in ("pset", "pge") for bits in (8, 16, 32)))
 def _predicate(op: Operation, compiler: Compiler) -> Step | None:
     name = re.search(r'"(\w+)"', cast(OpaqueOp, op).syntax or "")
     if name is None:
@@ -149,7 +169,7 @@ def _predicate(op: Operation, compiler: Compiler) -> Step | None:
     return None
 
 
-@emits(*(f"pto.plt_b{bits}" for bits in (8, 16, 32)))
+@machine_emits(*(f"pto.plt_b{bits}" for bits in (8, 16, 32)))
 def _less_than(op: Operation, compiler: Compiler) -> Step:
     count, bits = compiler.slot(op.operands[0]), _granularity(op)
     predicate, rest = compiler.slots(op.results)
@@ -165,7 +185,7 @@ def _dist(op: Operation, default: str) -> str:
     return default if attr is None else str(getattr(attr, "data", attr))
 
 
-@emits("pto.vlds")
+@machine_emits("pto.vlds")
 def _load(op: Operation, compiler: Compiler) -> Step:
     if len(op.operands) != 2 or len(op.results) != 1:
         raise Fault("the form that updates its address is not executed here")
@@ -182,7 +202,7 @@ def _load(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.vsts")
+@machine_emits("pto.vsts")
 def _store(op: Operation, compiler: Compiler) -> Step:
     if len(op.operands) != 4 or op.results:
         raise Fault("the form that updates its address is not executed here")
@@ -197,7 +217,7 @@ def _store(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.vcvt")
+@machine_emits("pto.vcvt")
 def _convert(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, VcvtOp)
     try:
@@ -222,6 +242,8 @@ def _cast_pointer(op: Operation, compiler: Compiler) -> Step | None:
     type_ = op.results[0].type
     if not isinstance(type_, PtrType) or type_.space != "ub":
         return _cast_global_pointer(op, compiler)
+    if not isinstance(compiler.program, MachineProgram):
+        raise Fault("pointers into the unified buffer are the machine's: pto-opt run --machine")
     bits, from_pointer = _bits(type_), isinstance(op.operands[0].type, PtrType)
     source, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
 
@@ -233,7 +255,7 @@ def _cast_pointer(op: Operation, compiler: Compiler) -> Step | None:
     return step
 
 
-@emits("pto.vtrc")
+@machine_emits("pto.vtrc")
 def _round(op: Operation, compiler: Compiler) -> Step:
     """Rounds to integral values of the same type (spec R11)."""
     letter = re.search(r'"(?:ROUND_)?(\w)"', cast(OpaqueOp, op).syntax or "")

@@ -16,6 +16,7 @@ from pto.passes.legalize_tcvt import LegalizeTcvtPass
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.passes.materialize_tmp import MaterializeTmpPass
 from pto.passes.tile_to_buf import TileToBufPass
+from pto.runtime.errors import ExecutionError
 from pto.runtime.machine import MachineKernel, run_lowered
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -90,6 +91,12 @@ def test_report() -> None:
 def test_conversions_that_are_not_lowered_are_refused() -> None:
     with pytest.raises(ValueError, match="run pto-lower-tcvt first"):
         MachineKernel(_module("cast_f32_f16"))
+
+
+def test_lowered_programs_need_the_machine() -> None:
+    given = [np.copy(v) if isinstance(v, np.ndarray) else v for v in KERNELS["partial_tile"]]
+    with pytest.raises(ExecutionError, match="pto-opt run --machine"):
+        pto.run(_lower(_module("partial_tile"), "a2a3"), None, *given)
 
 
 def test_command_line(tmp_path: Path) -> None:
