@@ -452,16 +452,13 @@ def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Ru
     target, mode = (dst, rule.mode) if dst.kind == "float" else (F32, "ODD")
     magnitude = _apply_sign(integer, sign)
     lane = F32 if program.lane_bits == 32 else F64
-    exponent = floor_log2_field(magnitude)
-    unit = lane.bias + target.mantissa_bits  # exponent field whose ulp in the target is 1
-    capped = smaller(exponent, unit)
-    fills_lane = src.kind == "unsigned" and src.bits == program.lane_bits
-    rounding = _round_off_full if fills_lane else round_off
-    kept = rounding(magnitude, exponent - capped, mode, sign) << (unit - capped)
-    offset = lane.bias - target.bias + 1
-    code = ((larger(exponent, offset) - offset) << target.mantissa_bits) + kept
+    if target is lane and mode == "RINT":
+        code = to_float(magnitude)
+    else:
+        fills_lane = src.kind == "unsigned" and src.bits == program.lane_bits
+        code = _float_of(magnitude, sign, target, lane, mode, fills_lane)
     real = Real(code, sign, code, F32, program.constant(program.all_ones))
-    saturating = replace(rule, saturate=True)
+    saturating = replace(rule, saturate=True, plain=src.max_int <= dst.max_value)
     match dst.kind:
         case "scale":
             return _to_scale(real)
@@ -469,3 +466,16 @@ def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Ru
             return _finish_hif8(_round_hif8(real, src, rule.mode), real, dst, saturating)
         case _:
             return _finish_float(code, real, dst, saturating)
+
+
+def _float_of(
+    magnitude: Word, sign: Word, target: Format, lane: Format, mode: str, fills_lane: bool
+) -> Word:
+    """The magnitude code of a positive integer, as if the exponent had no upper end."""
+    exponent = floor_log2_field(magnitude)
+    unit = lane.bias + target.mantissa_bits  # exponent field whose ulp in the target is 1
+    capped = smaller(exponent, unit)
+    rounding = _round_off_full if fills_lane else round_off
+    kept = rounding(magnitude, exponent - capped, mode, sign) << (unit - capped)
+    offset = lane.bias - target.bias + 1
+    return ((larger(exponent, offset) - offset) << target.mantissa_bits) + kept
