@@ -13,6 +13,7 @@ from pto.dialect.ops import TCvtOp
 from pto.numerics import convert_bits
 from pto.runtime.compiler import Compiler, Frame, Options, Step, emits
 from pto.runtime.elements import Element, pack, unpack
+from pto.runtime.elementwise import mark, undefined_in
 from pto.runtime.errors import Fault
 from pto.runtime.operands import operands_of
 from pto.runtime.structure import tile_layout
@@ -78,11 +79,15 @@ def _tcvt(op: Operation, compiler: Compiler) -> Step:
     source, target = tile_layout(op.src).element, tile_layout(operands.outs[0]).element
     pair = pair_of(source, target, compiler.options.arch)
     convert = converter(source, target, rounding_of(op, pair, compiler.options))
+    packs = source.per_byte == 2 or target.per_byte == 2
 
     def step(frame: Frame) -> None:
         tile, result = frame[src], dst(frame)
         check_logical_extents(tile, result)
-        convert(tile.read(), result.write())
+        undefined = None if packs else undefined_in((tile,))
+        convert(tile.read() if packs else tile.data, result.write())
+        if undefined is not None:
+            mark(op, result, undefined, tile)
 
     return step
 

@@ -1,6 +1,7 @@
 """Operations on corresponding elements of tiles, and on tiles and scalars.
 
-The valid region of the destination is the domain; every source must cover it (ISA conventions).
+The valid region of the destination is the domain (ISA conventions). Where a source's valid region
+does not cover it, the result is undefined: it may be held, but not depended on.
 Arithmetic is done in the element type, in f32 for f16 and bf16, and rounded once to the type.
 exp, log, rsqrt and pow of f32 are computed in f64 and rounded once, so that the result is the
 same on every machine.
@@ -8,7 +9,7 @@ same on every machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from xdsl.ir import Operation, SSAValue
 
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
-from pto.runtime.errors import Fault
+from pto.runtime.errors import Fault, place_of
 from pto.runtime.operands import is_tile, operands_of
 from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
@@ -33,13 +34,61 @@ def domain_check(value: SSAValue, element: Element) -> None:
         raise Fault(f"a source of {source.text}, a destination of {element.text}")
 
 
-def write_result(tile: Tile, compute: Compute, *sources: Array) -> None:
-    """Computes into the tile: in place for a ufunc on the element type itself."""
-    if tile.element.is_native and isinstance(compute, np.ufunc):
-        compute(*sources, out=tile.write())
+def apply(op: Operation, result: Tile, compute: Compute, *operands: Any) -> None:
+    """Computes into the result from tiles and scalars, element by element.
+
+    In place for a ufunc on the element type itself. Where a source is undefined, so is the result.
+    """
+    undefined = undefined_in(operands)
+    arrays = [o.lanes() if isinstance(o, Tile) else o for o in operands]
+    if result.element.is_native and isinstance(compute, np.ufunc):
+        compute(*arrays, out=result.write())
     else:
-        result = compute(*sources)
-        tile.write()[...] = result
+        values = compute(*arrays)  # before the result is touched: it may be a source too
+        result.write()[...] = values
+    if undefined is not None:
+        mark(op, result, undefined, *operands)
+
+
+def copy(op: Operation, result: Tile, source: Tile) -> None:
+    """Copies stored items, broadcast over the result; what is undefined stays so."""
+    undefined = undefined_in((source,))
+    np.copyto(result.write(), source.data.view(result.element.storage))
+    if undefined is not None:
+        mark(op, result, undefined, source)
+
+
+def undefined_in(operands: Sequence[Any]) -> Array | None:
+    """Which elements are undefined in any of the tiles among the operands, None for none.
+
+    Raises Fault where a tile was never written.
+    """
+    found: Array | None = None
+    for operand in operands:
+        if not isinstance(operand, Tile):
+            continue
+        if operand.ready and operand.memory.undefined is None:
+            continue
+        undefined = operand.undefined()
+        if undefined is not None:
+            found = undefined if found is None else found | undefined
+    return found
+
+
+def mark(op: Operation, result: Tile, undefined: Array, *sources: Any) -> None:
+    """Notes that elements of an operation's result are undefined, and since where."""
+    cause = ""
+    for source in sources:
+        if (
+            isinstance(source, Tile)
+            and source.beyond is None
+            and source.memory.undefined is not None
+        ):
+            cause = source.memory.cause
+    if not cause:
+        filename, line, column = place_of(op)
+        cause = f"undefined since {filename}:{line}:{column}, beyond the valid region of a source"
+    result.mark_undefined(np.broadcast_to(undefined, result.data.shape), cause)
 
 
 def for_integers(element: Element, name: str, compute: Compute, integer: Compute | None) -> Compute:
@@ -192,8 +241,7 @@ def _unary(op: Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
-        values = source.over(result.valid_rows, result.valid_cols).values()
-        write_result(result, compute, values)
+        apply(op, result, compute, source.over(result.valid_rows, result.valid_cols))
 
     return step
 
@@ -211,7 +259,7 @@ def _binary(op: Operation, compiler: Compiler) -> Step:
     def step(frame: Frame) -> None:
         x, y, result = frame[a], frame[b], dst(frame)
         rows, cols = result.valid_rows, result.valid_cols
-        write_result(result, compute, x.over(rows, cols).values(), y.over(rows, cols).values())
+        apply(op, result, compute, x.over(rows, cols), y.over(rows, cols))
 
     return step
 
@@ -251,10 +299,10 @@ def _with_scalar(op: Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         result = dst(frame)
-        values = frame[source].over(result.valid_rows, result.valid_cols).values()
+        values = frame[source].over(result.valid_rows, result.valid_cols)
         other = convert(frame[number])
         sources = (other, values) if reverse else (values, other)
-        write_result(result, compute, *sources)
+        apply(op, result, compute, *sources)
 
     return step
 
@@ -288,10 +336,10 @@ def _three(op: Operation, compiler: Compiler) -> Step:
         result = dst(frame)
         rows, cols = result.valid
         sources = (
-            frame[slot].over(rows, cols).values() if tile else convert(frame[slot])
+            frame[slot].over(rows, cols) if tile else convert(frame[slot])
             for slot, tile in zip(slots, tiles, strict=True)
         )
-        write_result(result, compute, *sources)
+        apply(op, result, compute, *sources)
 
     return step
 

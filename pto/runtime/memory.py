@@ -15,18 +15,23 @@ Array = NDArray[Any]
 
 
 class Memory:
-    """A local memory: its bytes, and which of them have been written.
+    """A local memory: its bytes, which of them were written, and which are undefined.
 
+    Undefined are the results of computing beyond a source's valid region: a kernel may hold them,
+    but nothing may depend on them. `undefined` is None as long as there are none.
     A tile without an address has a memory of its own, so that it never shares one.
     """
 
-    __slots__ = ("data", "name", "size", "written")
+    __slots__ = ("cause", "data", "name", "size", "undefined", "written")
 
-    def __init__(self, name: str, size: int, data: Array | None = None) -> None:
+    def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
-        self.data: Array = np.zeros(size, np.uint8) if data is None else data
-        self.written = np.full(size, data is not None)
+        self.data: Array = np.zeros(size, np.uint8)
+        self.written = np.zeros(size, bool)
+        self.undefined: Array | None = None
+        self.cause = ""
+        """What made elements undefined most recently."""
 
 
 class GlobalBuffer:

@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
-from pto.runtime.elementwise import domain_check, scalar_of
+from pto.runtime.elementwise import copy, domain_check, mark, scalar_of, undefined_in
 from pto.runtime.errors import Fault, place_of
 from pto.runtime.operands import enum_attribute, is_tile, operands_of
 from pto.runtime.structure import tile_layout
@@ -39,8 +39,7 @@ def _move(op: Operation, compiler: Compiler) -> Step:
 
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
-        data = source.over(*result.valid).read()
-        np.copyto(result.write(), data.view(result.element.storage))
+        copy(op, result, source.over(*result.valid))
 
     return step
 
@@ -99,7 +98,11 @@ def _transpose(op: Operation, compiler: Compiler) -> Step:
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
         rows, cols = result.valid
-        np.copyto(result.write(), source.over(cols, rows).read().T)
+        part = source.over(cols, rows)
+        undefined = undefined_in((part,))
+        np.copyto(result.write(), part.data.T)
+        if undefined is not None:
+            mark(op, result, undefined.T, part)
 
     return step
 
@@ -120,9 +123,9 @@ def _window(op: Operation, compiler: Compiler) -> Step:
         small, large = (result, source) if extracts else (source, result)
         window = window_of(large, row, col, *small.valid)
         if extracts:
-            np.copyto(result.write(), window.read().view(result.element.storage))
+            copy(op, result, window)
         else:
-            np.copyto(window.write(), source.read().view(result.element.storage))
+            copy(op, window, source)
 
     return step
 
@@ -220,6 +223,10 @@ def gather(source: Tile, index: Array) -> Array:
         written = source.memory.written
         if not all(written[first + byte].all() for byte in range(size)):
             raise Fault("gathers elements that were never written", f"the tile is {source.text()}")
+    if (undefined := source.memory.undefined) is not None:
+        first = source.offset + index.astype(np.int64) * source.element.size
+        if undefined[first].any():
+            raise Fault("gathers elements that are undefined", source.memory.cause)
     result: Array = whole.data.reshape(-1)[index]
     return result
 
@@ -323,6 +330,8 @@ def _scatter(op: Operation, compiler: Compiler) -> Step:
         starts = result.offset + positions.astype(np.int64) * result.element.size
         for byte in range(result.element.size):
             result.memory.written[starts + byte] = True
+            if result.memory.undefined is not None:
+                result.memory.undefined[starts + byte] = False
 
     return step
 

@@ -17,10 +17,13 @@ from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
 from pto.runtime.elementwise import (
     Compute,
+    apply,
     computation,
+    copy,
     domain_check,
     exp_of_difference,
-    write_result,
+    mark,
+    undefined_in,
 )
 from pto.runtime.errors import Fault
 from pto.runtime.operands import operands_of
@@ -82,7 +85,10 @@ def _reduction(op: Operation, compiler: Compiler) -> Step:
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
         _check_result(source, result, axis)
-        result.assign(np.expand_dims(reduce(source.values(), axis), axis))
+        undefined = undefined_in((source,))
+        result.assign(np.expand_dims(reduce(source.lanes(), axis), axis))
+        if undefined is not None:
+            mark(op, result, np.asarray(undefined.any(axis=axis, keepdims=True)), source)
 
     return step
 
@@ -115,30 +121,25 @@ def _argument(op: Operation, compiler: Compiler) -> Step:
 
 def _is_row_operand(tile: Tile, rows: int) -> bool:
     """Whether the tile gives one value, or one block of 32 bytes, to each row."""
-    return tile.valid_rows == rows and (
+    return tile.valid_rows >= rows and (
         tile.valid_cols == 1 or tile.valid_cols * tile.element.size == BLOCK_BYTES
     )
 
 
-def _row_values(tile: Tile, rows: int, cols: int) -> Array:
+def _row_operand(tile: Tile, rows: int, cols: int) -> Tile | Array:
     if not _is_row_operand(tile, rows):
         raise Fault(
             f"the expanded operand has {tile.valid_rows}x{tile.valid_cols} valid elements;"
             f" {rows} rows of one element or of {BLOCK_BYTES} bytes are expanded [valid-region]"
         )
-    values = tile.values()
+    part = tile.over(rows, tile.valid_cols)
     if tile.valid_cols == 1:
-        return values
-    return np.tile(values, (1, -(-cols // tile.valid_cols)))[:, :cols]
+        return part
+    return np.tile(part.values(), (1, -(-cols // tile.valid_cols)))[:, :cols]
 
 
-def _col_values(tile: Tile, rows: int, cols: int) -> Array:
-    if tile.valid_rows < 1 or tile.valid_cols < cols:
-        raise Fault(
-            f"the expanded operand has {tile.valid_rows}x{tile.valid_cols} valid elements;"
-            f" one row of {cols} is expanded [valid-region]"
-        )
-    return tile.over(1, cols).values()
+def _col_operand(tile: Tile, rows: int, cols: int) -> Tile | Array:
+    return tile.over(1, cols)
 
 
 _EXPANSIONS: tuple[str, ...] = ("add", "sub", "mul", "div", "max", "min", "expdif")
@@ -156,16 +157,16 @@ def _expanded(op: Operation, compiler: Compiler) -> Step:
     axis, kind = _axis_and_kind(op.name)
     kind = kind.removeprefix("expand")
     compute: Compute = exp_of_difference if kind == "expdif" else computation(f"t{kind}", element)
-    expand = _row_values if axis == 1 else _col_values
+    expand = _row_operand if axis == 1 else _col_operand
 
     def step(frame: Frame) -> None:
         first, second, result = frame[a], frame[b], dst(frame)
         rows, cols = result.valid
         if first.valid == result.valid or second.valid != result.valid:
-            x, y = first.over(rows, cols).values(), expand(second, rows, cols)
+            x, y = first.over(rows, cols), expand(second, rows, cols)
         else:
-            x, y = expand(first, rows, cols), second.values()
-        write_result(result, compute, x, y)
+            x, y = expand(first, rows, cols), second
+        apply(op, result, compute, x, y)
 
     return step
 
@@ -182,6 +183,6 @@ def _expand(op: Operation, compiler: Compiler) -> Step:
         source, result = frame[src], dst(frame)
         rows, cols = result.valid
         part = source.over(rows, 1) if by_row else source.over(1, cols)
-        np.copyto(result.write(), part.read())
+        copy(op, result, part)
 
     return step

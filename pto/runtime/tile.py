@@ -85,10 +85,12 @@ class Tile:
 
     Reading goes through `read`, which checks that the region has been written, writing through
     `write`, which notes that it is. Written memory stays written, so that a tile which passed once
-    (`ready`) is not looked at again.
+    (`ready`) is not looked at again. Operations on corresponding elements read `lanes` instead and
+    pass on what is `undefined`.
     """
 
     __slots__ = (
+        "beyond",
         "data",
         "element",
         "layout",
@@ -120,6 +122,7 @@ class Tile:
         self.valid_rows = valid_rows
         self.valid_cols = valid_cols
         self.ready = False
+        self.beyond: Tile | None = None
         self.others: dict[tuple[int, int], Tile] = {}
         self.parts: dict[tuple[Layout, int, int, int], Tile] = {}
         strides = (layout.row_stride, layout.col_stride)
@@ -149,25 +152,63 @@ class Tile:
         return self.valid_rows, self.element.logical(self.valid_cols)
 
     def read(self) -> Array:
-        """The valid region. Raises Fault where a part of it was never written."""
-        if not self.ready:
-            self._check_written()
+        """The valid region. Raises Fault where a part of it was never written or is undefined."""
+        if (not self.ready or self.memory.undefined is not None) and (
+            undefined := self.undefined()
+        ) is not None:
+            raise self._fault("undefined", undefined)
         return self.data
 
     def write(self) -> Array:
         """The valid region, to be overwritten as a whole."""
         if not self.ready:
-            self._shadow()[...] = True
+            self._shadow(self.memory.written)[...] = True
             self.ready = True
+        if self.memory.undefined is not None:
+            self._shadow(self.memory.undefined)[...] = False
         return self.data
 
+    def undefined(self) -> Array | None:
+        """Which stored items of the valid region are undefined, None for none.
+
+        Raises Fault where a part of the region was never written. What lies beyond the region that
+        the tile was taken from (`over`) is undefined.
+        """
+        if self.beyond is not None:
+            outside = np.ones(self.data.shape, bool)
+            inner = self.beyond.undefined()
+            outside[: self.beyond.valid_rows, : self.beyond.data.shape[1]] = (
+                False if inner is None else inner
+            )
+            return outside
+        if not self.ready:
+            self._check_written()
+        if self.memory.undefined is None:
+            return None
+        found = np.asarray(self._shadow(self.memory.undefined).any(axis=2))
+        return found if found.any() else None
+
+    def mark_undefined(self, items: Array, cause: str) -> None:
+        """Notes that these items of the valid region, which was just written, are undefined."""
+        if self.memory.undefined is None:
+            self.memory.undefined = np.zeros(self.memory.size, bool)
+        self._shadow(self.memory.undefined)[...] = items[..., None]
+        self.memory.cause = cause
+
     def values(self) -> Array:
-        """The valid region in the type that arithmetic is done in: a view where it can be."""
+        """The valid region in the type that arithmetic is done in: a view where it can be.
+
+        Raises Fault as `read` does.
+        """
+        self.read()
+        return self.lanes()
+
+    def lanes(self) -> Array:
+        """`values`, whether they are defined or not."""
         element = self.element
         if element.per_byte == 2 or element.format.name in ("hif8", "f4e1m2"):
             raise Fault(f"arithmetic on {element.text} is not executed here")
-        data = self.read()
-        return data if element.is_native else data.astype(element.work)
+        return self.data if element.is_native else self.data.astype(element.work)
 
     def assign(self, values: Array) -> None:
         """Writes the valid region, rounded to nearest even where the element type is narrower."""
@@ -182,18 +223,23 @@ class Tile:
         return other
 
     def over(self, rows: int, cols: int) -> Tile:
-        """The tile with the valid region `rows` x `cols`, which must lie in its own.
+        """The tile with the valid region `rows` x `cols`, the domain of an operation.
 
-        Raises Fault where it does not: the operation would read what the tile does not hold.
+        What lies beyond the tile's own valid region is undefined. Raises Fault where it lies beyond
+        the tile.
         """
         if self.valid_rows == rows and self.valid_cols == cols:
             return self
-        if self.valid_rows < rows or self.valid_cols < cols:
+        if self.valid_rows >= rows and self.valid_cols >= cols:
+            return self.resized(rows, cols)
+        if rows > self.layout.rows or cols > self.layout.cols:
             raise Fault(
-                f"valid region of a source is {self.valid_rows}x{self.valid_cols},"
-                f" {rows}x{cols} is read of it [valid-region]"
+                f"{rows}x{cols} elements are read of a source of {self.layout.rows}x"
+                f"{self.layout.cols} [valid-region]"
             )
-        return self.resized(rows, cols)
+        wider = Tile(self.layout, self.memory, self.offset, rows, cols)
+        wider.beyond = self.resized(min(rows, self.valid_rows), min(cols, self.valid_cols))
+        return wider
 
     def as_bytes(self, count: int) -> Tile:
         """The first `count` bytes of each valid row of a row_major tile, as a tile of bytes."""
@@ -216,35 +262,41 @@ class Tile:
         if not 0 <= index < self.layout.size // size:
             raise Fault(f"element {index} of a tile of {self.layout.size // size}")
         start = self.offset + index * size
+        bytes_, undefined = slice(start, start + size), self.memory.undefined
         if store:
-            self.memory.written[start : start + size] = True
-        elif not self.memory.written[start : start + size].all():
+            self.memory.written[bytes_] = True
+            if undefined is not None:
+                undefined[bytes_] = False
+        elif not self.memory.written[bytes_].all():
             raise Fault(f"reads element {index}, which was never written", self._note())
+        elif undefined is not None and undefined[bytes_].any():
+            raise Fault(f"reads element {index}, which is undefined", self.memory.cause)
         return np.ndarray((1,), self.element.storage, self.memory.data, start)
 
     def _note(self) -> str:
         return f"the tile is {self.text()}"
 
-    def _shadow(self) -> Array:
-        return np.ndarray(
-            (*self.data.shape, self.element.size),
-            np.bool_,
-            self.memory.written,
-            self.offset,
-            (self.layout.row_stride, self.layout.col_stride, 1),
-        )
+    def _shadow(self, flags: Array) -> Array:
+        """The flags of the valid region's bytes: rows, columns, bytes of an item."""
+        strides = (self.layout.row_stride, self.layout.col_stride, 1)
+        shape = (*self.data.shape, self.element.size)
+        return np.ndarray(shape, np.bool_, flags, self.offset, strides)
 
     def _check_written(self) -> None:
-        written = self._shadow()
+        written = np.asarray(self._shadow(self.memory.written).all(axis=2))
         if not written.all():
-            row, col = (int(n) for n in np.argwhere(~written.all(axis=2))[0])
-            missing = int((~written.all(axis=2)).sum())
-            raise Fault(
-                f"reads elements that were never written: {missing} of {written[..., 0].size},"
-                f" the first at row {row}, column {col}",
-                self._note(),
-            )
+            raise self._fault("never written", ~written)
         self.ready = True
+
+    def _fault(self, what: str, items: Array) -> Fault:
+        row, col = (int(n) for n in np.argwhere(items)[0])
+        cause = [self.memory.cause] if what == "undefined" and self.memory.cause else []
+        return Fault(
+            f"reads elements that {'were' if what == 'never written' else 'are'} {what}:"
+            f" {int(items.sum())} of {items.size}, the first at row {row}, column {col}",
+            self._note(),
+            *cause,
+        )
 
     def text(self) -> str:
         """`16x64xf32 at byte 4096 of vec`, for messages."""

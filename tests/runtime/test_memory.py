@@ -207,6 +207,44 @@ def test_uninitialised_read() -> None:
     assert "16 of 32, the first at row 0, column 4" in message
 
 
+NARROW = (
+    f"%a = pto.alloc_tile valid_row = %c4 valid_col = %c8 : {DYNAMIC}\n{load('%a', DYNAMIC)}"
+    f"pto.set_validshape %a, %c2, %c8 : {DYNAMIC}\n%b = pto.alloc_tile addr = %address : {T}\n"
+    f"%n = pto.alloc_tile addr = %address valid_row = %c2 valid_col = %c8 : {DYNAMIC}\n"
+    "%two = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c2, %c8]"
+    " : !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<2x8xf32>\n"
+    f"pto.tadds ins(%a, %one : {DYNAMIC}, f32) outs(%b : {T})\n"
+    f"pto.tmul ins(%b, %b : {T}, {T}) outs(%b : {T})\n"
+)
+"""Computes four rows where the source has two: the last two rows of %b are undefined."""
+
+
+def test_undefined_elements_may_be_held() -> None:
+    y = np.zeros((4, 8), np.float32)
+    part = "!pto.partition_tensor_view<2x8xf32>"
+    run(f"{NARROW}pto.tstore ins(%n : {DYNAMIC}) outs(%two : {part})", matrix(), y)
+    assert (y[:2] == (matrix()[:2] + 1) ** 2).all()
+
+
+def test_nothing_may_depend_on_undefined_elements() -> None:
+    message = error_of(NARROW + store("%b"))
+    assert "pto.tstore: reads elements that are undefined: 16 of 32, the first at row 2" in message
+    assert f"undefined since <string>:{FIRST_LINE + 6}:1, beyond the valid region" in message
+    row, part = tile("f32", 1, 8), "!pto.partition_tensor_view<1x8xf32>"
+    message = error_of(
+        f"{NARROW}%s = pto.alloc_tile : {row}\npto.tcolsum ins(%b : {T}) outs(%s : {row})\n"
+        "%p = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c1, %c8]"
+        f" : !pto.tensor_view<?x?xf32> -> {part}\npto.tstore ins(%s : {row}) outs(%p : {part})"
+    )
+    assert "pto.tstore: reads elements that are undefined: 8 of 8" in message
+
+
+def test_writing_defines_again() -> None:
+    y = np.zeros((4, 8), np.float32)
+    run(f"{NARROW}pto.texpands ins(%one : f32) outs(%b : {T})\n{store('%b')}", matrix(), y)
+    assert (y == 1).all()
+
+
 def test_a_new_core_starts_with_an_empty_buffer() -> None:
     body = f"%a = pto.alloc_tile addr = %address : {T}\n"
     module = pto.parse(

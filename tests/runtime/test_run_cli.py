@@ -184,7 +184,7 @@ def test_wrong_use(
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [("func.func @f() {", 1), ("\x00", 1), (None, 2)],
+    [("func.func @f() {", 1), ("\x00", 2), (None, 2)],
 )
 def test_unreadable_programs(
     text: str | None, status: int, tmp_path: Path, capsys: Capture

@@ -509,9 +509,9 @@ def test_quantisation_by_row_and_back() -> None:
     ("module", "arguments", "message"),
     [
         (
-            operation("tadd", [tile("f32", 4, 8, (2, 8)), tile("f32", 4, 8)], tile("f32", 4, 8)),
-            (np.zeros((4, 8), np.float32),) * 3,
-            "valid region of a source is 2x8, 4x8 is read of it",
+            operation("tadd", [tile("f32", 2, 8), tile("f32", 4, 8)], tile("f32", 4, 8)),
+            (np.zeros((2, 8), np.float32), *(np.zeros((4, 8), np.float32),) * 2),
+            "4x8 elements are read of a source of 2x8 [valid-region]",
         ),
         (
             operation("tdiv", [tile("i32", 1, 8)] * 2, tile("i32", 1, 8)),
