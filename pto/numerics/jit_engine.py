@@ -29,22 +29,52 @@ _OPCODES = {"add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor"}
 _SHIFTS = {"shl": "shl", "shr": "lshr", "sar": "ashr"}
 _INTRINSICS = {"min": "umin", "max": "umax"}
 
+#: Bytes of source that are converted between two rounds of prefetching, and how far ahead of them
+#: those read: a program is too long for the processor to run into the next page by itself.
+PREFETCH_BLOCK = 1024
+PREFETCH_AHEAD = 4096
+
 _LOOP = """\
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+declare i32 @llvm.umin.i32(i32, i32)
+declare i32 @llvm.umax.i32(i32, i32)
+declare i64 @llvm.umin.i64(i64, i64)
+declare i64 @llvm.umax.i64(i64, i64)
+
 define void @convert(ptr noalias readonly %source, ptr noalias writeonly %target, i64 %count) {{
 entry:
   %empty = icmp eq i64 %count, 0
-  br i1 %empty, label %exit, label %body
+  br i1 %empty, label %exit, label %block
+
+block:
+  %start = phi i64 [ 0, %entry ], [ %stop, %last ]
+  %full = add i64 %start, {block}
+  %stop = call i64 @llvm.umin.i64(i64 %full, i64 %count)
+  %here = getelementptr i{load}, ptr %source, i64 %start
+  br label %prefetch
+
+prefetch:
+  %line = phi i64 [ {ahead}, %block ], [ %line.next, %prefetch ]
+  %there = getelementptr i8, ptr %here, i64 %line
+  call void @llvm.prefetch.p0(ptr %there, i32 0, i32 3, i32 1)
+  %line.next = add i64 %line, 64
+  %fetched = icmp eq i64 %line.next, {fetch_end}
+  br i1 %fetched, label %body, label %prefetch
 
 body:
-  %i = phi i64 [ 0, %entry ], [ %next, %body ]
+  %i = phi i64 [ %start, %prefetch ], [ %next, %body ]
   %source.at = getelementptr inbounds i{load}, ptr %source, i64 %i
   %code = load i{load}, ptr %source.at
 {instructions}
   %target.at = getelementptr inbounds i{store}, ptr %target, i64 %i
   store i{store} %narrow, ptr %target.at
   %next = add nuw nsw i64 %i, 1
-  %done = icmp eq i64 %next, %count
-  br i1 %done, label %exit, label %body, !llvm.loop !0
+  %done = icmp eq i64 %next, %stop
+  br i1 %done, label %last, label %body, !llvm.loop !0
+
+last:
+  %finished = icmp eq i64 %stop, %count
+  br i1 %finished, label %exit, label %block
 
 exit:
   ret void
@@ -139,7 +169,13 @@ def llvm_ir(program: Program) -> str:
     tables = "".join(_table(index, table) for index, table in enumerate(program.tables))
     interleave = 4 if len(program.instructions) > LONG_PROGRAM else 2
     return tables + _LOOP.format(
-        load=program.load_bits, store=store, instructions=body, interleave=interleave
+        load=program.load_bits,
+        store=store,
+        instructions=body,
+        interleave=interleave,
+        block=PREFETCH_BLOCK * 8 // program.load_bits,
+        ahead=PREFETCH_AHEAD,
+        fetch_end=PREFETCH_AHEAD + PREFETCH_BLOCK,
     )
 
 
@@ -216,7 +252,7 @@ def _compile(ir: str) -> tuple[Any, Callable[[int, int, int], None]]:
     """(the execution engine, which owns the code; the loop)."""
     llvm = _llvm()
     with _LOCK:
-        module = llvm.parse_assembly(_declarations(ir) + ir)
+        module = llvm.parse_assembly(ir)
         machine = _target_machine()
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
@@ -231,16 +267,6 @@ def _compile(ir: str) -> tuple[Any, Callable[[int, int, int], None]]:
         address = engine.get_function_address("convert")
     signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
     return engine, signature(address)
-
-
-def _declarations(ir: str) -> str:
-    names = {
-        f"declare i{bits} @llvm.{name}.i{bits}(i{bits}, i{bits})\n"
-        for name in _INTRINSICS.values()
-        for bits in (32, 64)
-        if f"@llvm.{name}.i{bits}(" in ir
-    }
-    return "".join(sorted(names))
 
 
 def _target_machine() -> Any:
