@@ -4,7 +4,6 @@ import io
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,8 +47,8 @@ class TestConvert:
 
     def test_pipes(self, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read, wrote = io.BytesIO(source.read_bytes()), io.BytesIO()
-        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=read))
-        monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=wrote))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(read))
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(wrote))
         assert main(["convert", "-", "-", "--to", "bf16"]) == 0
         codes = np.load(io.BytesIO(wrote.getvalue()))
         assert np.array_equal(codes, convert(VALUES, "bf16").view(np.uint16))
