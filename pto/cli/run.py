@@ -100,6 +100,9 @@ def run(args: argparse.Namespace) -> int:
     except ExecutionError as error:
         print(error, file=sys.stderr)
         return 2 if error.is_argument else 1
+    except MemoryError:
+        print("pto-opt run: the arrays do not fit into memory", file=sys.stderr)
+        return 2
     except (InputError, UsageError, Fault) as error:
         print(f"pto-opt run: {error}", file=sys.stderr)
         for note in getattr(error, "notes", ()):

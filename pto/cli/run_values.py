@@ -49,7 +49,7 @@ def read_value(name: str, type_: Attribute, text: str) -> Any:
     if element is None:
         return _scalar(name, type_, text)
     if (zeros := _ZEROS.fullmatch(text)) is not None:
-        return np.zeros(tuple(map(int, zeros[1].split("x"))), element.storage)
+        return _zeros(name, tuple(map(int, zeros[1].split("x"))), element)
     if text.endswith(".npy"):
         return read_npy(text, element)
     if text.endswith(".bin"):
@@ -57,6 +57,13 @@ def read_value(name: str, type_: Attribute, text: str) -> Any:
     raise UsageError(
         f"{name} is a {type_text(type_)}: give FILE.npy, FILE.bin or zeros:SHAPE, not {text!r}"
     )
+
+
+def _zeros(name: str, shape: tuple[int, ...], element: Element) -> Array:
+    try:
+        return np.zeros(shape, element.storage)
+    except ValueError as error:  # more elements or axes than numpy has
+        raise UsageError(f"{name}: {error}") from None
 
 
 def _scalar(name: str, type_: Attribute, text: str) -> int | float:

@@ -163,6 +163,8 @@ class Compiler:
             step = emit(op, self)
         except Fault as fault:  # an operation that is never reached does no harm
             return _raising(ExecutionError(op, fault))
+        except (IndexError, ValueError):  # operands that no executed form has
+            return _raising(ExecutionError(op, Fault("this form of it is not executed here")))
         observe = self.options.observe
         if observe is None or step is None or not op.name.startswith("pto.t"):
             return step

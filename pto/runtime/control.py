@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from xdsl.dialects import cf, func, scf
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation
 
 from pto.runtime.compiler import MAX_DEPTH, Compiler, Frame, Step, emits
@@ -215,9 +214,3 @@ def _switch(
         for value, block, operands in zip(values, op.case_blocks, op.case_operand, strict=True)
     }
     return lambda frame: jumps.get(frame[flag], default)(frame)
-
-
-def integer_attribute(op: Operation, name: str) -> int | None:
-    """The value of an integer attribute, where the operation has it."""
-    attr = op.attributes.get(name)
-    return attr.value.data if isinstance(attr, IntegerAttr) else None

@@ -34,6 +34,10 @@ class Memory:
         """What made elements undefined most recently."""
 
 
+LARGEST_GROWN = 1 << 32
+"""Bytes up to which an array that was not given is made."""
+
+
 class GlobalBuffer:
     """The memory behind a pointer argument.
 
@@ -60,6 +64,10 @@ class GlobalBuffer:
         """Makes the buffer of an argument that was not given at least `size` bytes long."""
         if self.given or size <= self.data.size:
             return
+        if size > LARGEST_GROWN:
+            raise ArgumentFault(
+                f"%{self.name} would take {size} bytes", "give an array, or check the sizes"
+            )
         more = np.zeros(size - self.data.size, np.uint8)
         self.data = np.concatenate([self.data, more])
         self.written = np.concatenate([self.written, more.astype(bool)])

@@ -166,6 +166,8 @@ def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None
         (["--arg", "x=absent.npy"], 2, "absent.npy: No such file"),
         (["--arg", "x=cast.pto.npy"], 2, "cast.pto.npy: "),
         (["--arg", "x=expected.npy", "--arg", "n=8"], 2, "%x takes an array of float32"),
+        (["--arg", "x=zeros:9999999999x9999999999"], 2, "x: "),
+        (["--arg", "n=99999999999999"], 2, "%x would take 6399999999999936 bytes"),
         (["--arch", "a9"], 2, "unknown target 'a9'"),
         (["--func", "g"], 2, "no function 'g' with a body; functions: cast"),
         (["--block-idx", "2"], 2, "--block-idx 2 of --block-num 1"),
