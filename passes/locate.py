@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
 from xdsl.ir import Operation
 
 from pto.diagnostics import Diagnostic, Severity, rules
-from pto.frontend.source import Source
+from pto.frontend.source import Source, position_of
 from pto.passes.tcvt_findings import Finding, Where
 from pto.spans import Span, Statement, find_statement, part_of_type
 
@@ -17,9 +17,14 @@ _ALLOW = re.compile(r"//.*?\bpto:\s*allow\(([^)]*)\)")
 
 
 def position(op: Operation) -> tuple[int, int]:
-    """1-based line and column of an operation; of the one around it where a pass made this one."""
+    """1-based line and column of an operation; of the one around it where a pass made this one.
+
+    An operation with a written `loc(..)` is where it stands in the text that was parsed.
+    """
     current: Operation | None = op
     while current is not None:
+        if (written := position_of(current)) is not None:
+            return written
         location = current.location
         if isinstance(location, FileLineColLoc):
             return location.line.data, location.column.data

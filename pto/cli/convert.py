@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import errno
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pto.cli.files import is_stream, read_input, replacing
 from pto.numerics.formats import FORMATS, Format, format_of
 
 if TYPE_CHECKING:
@@ -30,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--to", required=True, metavar="F", help="destination format")
     parser.add_argument("--from", dest="src", metavar="F", help="source format (default: by dtype)")
     parser.add_argument("--mode", metavar="M", help="rounding mode (default: the pair's own)")
-    parser.add_argument("--sat", choices=("on", "off"), help="saturation (default: the pair's)")
+    parser.add_argument(
+        "--sat", type=str.lower, choices=("on", "off"), help="saturation (default: the pair's)"
+    )
     parser.add_argument(
         "--arch", default="a5", metavar="A", help="target (default: a5); none allows any pair"
     )
@@ -46,11 +46,15 @@ def run(args: argparse.Namespace) -> int:
     """Converts the file; 2 for wrong use or a file that cannot be read or written."""
     try:
         target = format_of(args.to)
-        array = _load(args.input)
+        array = _load(args.input, args.src)
+        output = Path(args.output)
         if args.output == "-":
-            _save_to_stdout(_converted(array, target, args))
+            sys.stdout.buffer.write(_bytes(_converted(array, target, args)))
+            sys.stdout.buffer.flush()
+        elif is_stream(output):
+            output.write_bytes(_bytes(_converted(array, target, args)))
         else:
-            _save(Path(args.output), array, target, args)
+            _save(output, array, target, args)
     except (OSError, ValueError, EOFError) as error:
         print(f"pto-opt convert: error: {_message(error)}", file=sys.stderr)
         return 2
@@ -60,24 +64,38 @@ def run(args: argparse.Namespace) -> int:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return str(error).replace("arch=None", "--arch none")
+    text = str(error)
+    for parameter, option in (("arch=None", "--arch none"), ("with src=", "with --from")):
+        text = text.replace(parameter, option)
+    return text
 
 
-def _load(name: str) -> Array:
-    """The array of a .npy file, mapped rather than read where it is a file."""
+def _load(name: str, src: str | None) -> Array:
+    """The array of a .npy file, mapped rather than read where it is a file.
+
+    numpy writes the dtypes of ml_dtypes as bytes without a type: with a source format, its codes.
+    """
     import io
 
     import numpy as np
 
     try:
         if name == "-":
-            array = np.load(io.BytesIO(sys.stdin.buffer.read()), allow_pickle=False)
+            array = np.load(io.BytesIO(read_input()), allow_pickle=False)
         else:
             array = np.load(name, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise ValueError(f"{name} is no .npy file with an array of numbers") from error
     if not isinstance(array, np.ndarray):
         raise ValueError(f"{name} is an archive of arrays, not one .npy array")
+    if array.dtype.kind == "V" and array.dtype.names is None:
+        if src is None:
+            raise ValueError(
+                f"{name} holds bytes of a type that numpy does not know, such as bfloat16;"
+                " name its format with --from"
+            )
+        codes = format_of(src).code_dtype
+        return array.view(codes) if codes.itemsize == array.dtype.itemsize else array
     return array
 
 
@@ -108,47 +126,25 @@ def _stored(target: Format) -> Any:
 
 
 def _save(path: Path, array: Array, target: Format, args: argparse.Namespace) -> None:
-    """Writes a temporary file beside `path` and renames it: no half-written result remains."""
+    """Replaces `path` by the converted array in one step: no half-written result remains."""
     from numpy.lib.format import open_memmap
 
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    try:
+    with replacing(path) as part:
         if array.size and array.ndim:
-            out = open_memmap(name, mode="w+", dtype=_stored(target), shape=array.shape)
+            out = open_memmap(part, mode="w+", dtype=_stored(target), shape=array.shape)
             _converted(array, target, args, out)
             out.flush()
             del out
         else:
-            _save_plain(name, _converted(array, target, args))
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+            part.write_bytes(_bytes(_converted(array, target, args)))
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _save_plain(name: str, array: Array) -> None:
-    import numpy as np
-
-    with open(name, "wb") as file:
-        np.save(file, array, allow_pickle=False)
-
-
-def _save_to_stdout(array: Array) -> None:
+def _bytes(array: Array) -> bytes:
+    """The array as a .npy file."""
     import io
 
     import numpy as np
 
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
-    sys.stdout.buffer.write(buffer.getvalue())
-    sys.stdout.buffer.flush()
+    return buffer.getvalue()

@@ -1,10 +1,15 @@
-"""Input files of the verbs that take many: finding, reading and sharing them between processes."""
+"""Files of the command line: finding, reading, sharing between processes, and replacing them."""
 
 from __future__ import annotations
 
+import argparse
+import errno
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -31,36 +36,111 @@ def find_files(paths: Sequence[str]) -> list[str]:
     """The files that the paths name, folders searched for `*.pto`, in path order, each once.
 
     `-` is standard input. Raises InputError for a path that does not exist and for a folder
-    without such files.
+    without such files or that cannot be read.
     """
     found: dict[str, None] = {}
     for path in paths:
         if path == "-":
             found["-"] = None
-        elif Path(path).is_dir():
-            inside = [str(p) for p in Path(path).rglob(f"*{SUFFIX}") if p.is_file()]
+        elif path and Path(path).is_dir():
+            inside = list(_files_in(path))
             if not inside:
                 raise InputError(f"{path}: no {SUFFIX} files in this folder")
             found.update(dict.fromkeys(inside))
-        elif Path(path).exists():
+        elif path and Path(path).exists():
             found[path] = None
         else:
-            raise InputError(f"{path}: no such file or folder")
+            raise InputError(f"{path or repr(path)}: no such file or folder")
     return sorted(found)
+
+
+def _files_in(folder: str) -> Iterator[str]:
+    """The `*.pto` files in a folder and its own; links to folders are not followed."""
+
+    def refuse(error: OSError) -> None:
+        raise InputError(f"{error.filename}: {error.strerror}") from error
+
+    for place, _, names in os.walk(folder, onerror=refuse):
+        for name in names:
+            path = Path(place, name)
+            if name.endswith(SUFFIX) and path.is_file():
+                yield str(path)
 
 
 def read_text(path: str) -> str:
     """The text of a file, or of standard input for `-`, its line ends as they are.
 
-    Raises InputError where it cannot be read as UTF-8.
+    Raises InputError where it cannot be read or is not text.
     """
+    from pto.frontend import NotText, decode_text
+
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+        return decode_text(read_input() if path == "-" else Path(path).read_bytes(), path)
+    except NotText as error:
+        raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def read_input() -> bytes:
+    """Everything on standard input. Raises OSError where that is closed."""
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, "standard input is closed", "-")
+    return sys.stdin.buffer.read()
+
+
+def is_stream(path: Path) -> bool:
+    """Whether the path is a device or a pipe, which is written to and never replaced."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader sees the old one or the new one, never a part.
+
+    A symbolic link stays, and what it leads to is written. Raises OSError that names `path`.
+    """
+    if is_stream(path):
+        path.write_bytes(data)
+        return
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file to write to, which takes the place and the permissions of `path` at the end.
+
+    After an exception `path` is as it was. Raises OSError that names `path`.
+    """
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    try:
+        mode = target.stat().st_mode & 0o7777 if target.exists() else 0o666 & ~_umask()
+        handle, name = tempfile.mkstemp(prefix=".pto-opt.", suffix=".part", dir=target.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
+    os.close(handle)
+    try:
+        yield Path(name)
+        os.chmod(name, mode)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def process_count(text: str) -> int:
+    """The value of `-j`: a number of processes, 0 for one a core."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
+    return int(text) or os.cpu_count() or 1
 
 
 def in_parallel(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Sequence
 from difflib import get_close_matches
-from io import StringIO
+from importlib.metadata import version
+from io import BytesIO, StringIO
+from pathlib import Path
 from time import perf_counter
 from typing import IO
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import (
     ArgSpecParseError,
@@ -26,14 +27,21 @@ from xdsl.utils.exceptions import (
 )
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from pto.frontend import ParseError, print_module
+from pto.cli.files import read_input, write_whole
+from pto.frontend import NotText, ParseError, print_module
 from pto.passes import ALL_PASSES
+from pto.passes.locate import position
+from pto.targets import UnknownTarget
+
+
+class _Placed(Exception):
+    """An error whose message says where it is."""
 
 
 class PtoOptMain(xDSLOptMain):
     """xDSL's driver: `.pto` is the default input, and printing is this package's."""
 
-    version_format = "pto-opt (xdsl {xdsl_version})"
+    version_format = f"pto-opt {version('pto-opt')} (xdsl {{xdsl_version}})"
 
     def __init__(self, args: Sequence[str]) -> None:
         super().__init__(description="Parse PTO assembly, run passes, print.", args=args)
@@ -57,7 +65,7 @@ class PtoOptMain(xDSLOptMain):
             if previous and self.args.time_passes:
                 print(f"{perf_counter() - started:9.4f} s  {previous.name}", file=sys.stderr)
             if not self.args.disable_verify:
-                module.verify()
+                self._verify(module)
             if previous and following and self.args.print_between_passes:
                 print(f"// ----- after {previous.name}", file=sys.stderr)
                 print(print_module(module), file=sys.stderr)
@@ -65,9 +73,21 @@ class PtoOptMain(xDSLOptMain):
 
         self.pipeline = PassPipeline.parse_spec(self.available_passes, self.args.passes, between)
 
+    def _verify(self, module: ModuleOp) -> None:
+        """Verifies the module; an error names the place of its operation."""
+        try:
+            module.verify()
+        except (VerifyException, DiagnosticException) as error:
+            if (culprit := _culprit(module)) is None:
+                raise
+            line, column = position(culprit)
+            message = str(error).strip().splitlines()[-1].strip()
+            place = f"{self.get_input_name()}:{line}:{column}"
+            raise _Placed(f"{place}: error: {message}") from error
+
     def get_input_stream(self) -> tuple[IO[bytes], str]:
         if self.args.input_file in (None, "-"):
-            return sys.stdin.buffer, "pto"
+            return BytesIO(read_input()), "pto"
         stream, extension = super().get_input_stream()
         return stream, extension if extension in self.available_frontends else "pto"
 
@@ -92,7 +112,7 @@ class PtoOptMain(xDSLOptMain):
         """Runs the driver; an output file is written when everything has succeeded."""
         super().run()  # type: ignore[no-untyped-call]
         if self.args.output_file is not None:
-            write_whole(self.args.output_file, self._output.getvalue())
+            write_whole(Path(self.args.output_file), self._output.getvalue().encode("utf-8"))
 
 
 class _Output(StringIO):
@@ -102,20 +122,15 @@ class _Output(StringIO):
         pass
 
 
-def write_whole(path: str, text: str) -> None:
-    """Writes a file so that it is there whole or not at all. Raises OSError."""
-    folder = os.path.dirname(os.path.abspath(path))
-    try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=os.path.basename(path))
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(temporary, path)
-    except OSError:
-        os.unlink(temporary)
-        raise
+def _culprit(module: ModuleOp) -> Operation | None:
+    """The innermost operation that does not verify."""
+    found = None
+    for op in module.walk():
+        try:
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, DiagnosticException):
+            found = op
+    return found
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -127,20 +142,37 @@ def run(arguments: Sequence[str]) -> int:
         return 2
     try:
         driver.run()
-    except ParseError as error:
+    except (NotText, UnknownTarget) as error:
+        print(f"pto-opt: {error}", file=sys.stderr)
+        return 2
+    except (ParseError, _Placed) as error:
         print(error, file=sys.stderr)
         return 1
     except (XdslParseError, VerifyException, PassFailedException, DiagnosticException) as error:
-        print(f"pto-opt: error: {error}", file=sys.stderr)
+        print(f"pto-opt: error: {str(error).rstrip()}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"pto-opt: {error.filename}: {error.strerror}", file=sys.stderr)
+        if error.filename is None:  # of the output: `main` knows what to say
+            raise
+        print(f"pto-opt: {error.filename}: {error.strerror}{_nearest_verb(error)}", file=sys.stderr)
         return 2
     return 0
 
 
+def _nearest_verb(error: OSError) -> str:
+    """The verb that a missing file's name resembles."""
+    from pto.cli import VERBS
+
+    missing = isinstance(error, FileNotFoundError)
+    close = get_close_matches(str(error.filename), VERBS, n=1) if missing else []
+    return f"; did you mean 'pto-opt {close[0]}'?" if close else ""
+
+
 def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
+    """The message on one line, without the excerpt of the pipeline that xDSL shows."""
+    lines = [line.strip() for line in str(error).strip().splitlines()]
+    if lines and lines[0].endswith(":") and len(lines) > 1:
+        return f"{lines[0]} {lines[-1].lstrip('^~- ')}"
     return lines[0] if lines else type(error).__name__
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pto.cli.files import InputError, SyntaxFailure, find_files, in_parallel, read_text
+from pto.cli.files import (
+    InputError,
+    SyntaxFailure,
+    find_files,
+    in_parallel,
+    process_count,
+    read_text,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from pto.passes.tmp_uses import TmpUse
@@ -30,8 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for stdin")
     parser.add_argument("--arch", metavar="A", help="target; wins over the one the module names")
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument("--default-sat", choices=("target", "on", "off"), default="target")
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="processes")
+    parser.add_argument(
+        "--default-sat", type=str.lower, choices=("target", "on", "off"), default="target"
+    )
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=process_count,
+        default=1,
+        metavar="N",
+        help="processes, 0 for one a core",
+    )
     parser.add_argument("--fix", action="store_true", help="rewrite types that are too small")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-i", "--in-place", action="store_true", help="--fix: replace the files")
@@ -187,22 +202,5 @@ def _fix(path: str, arch: str | None, args: argparse.Namespace) -> int:
     if target == "-":
         sys.stdout.write(growth.text)
     elif not args.in_place or growth.grown:
-        write_atomically(Path(target), growth.text)
+        write_whole(Path(target), growth.text.encode("utf-8"))
     return 1 if growth.refused else 0
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Replaces a file in one step: a reader sees the old text or the new one, never a part."""
-    path = path.resolve()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(text.encode("utf-8"))
-        if path.exists():
-            os.chmod(temporary, path.stat().st_mode & 0o7777)
-        else:
-            os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

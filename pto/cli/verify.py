@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from pto.cli.check import SPLIT_MARK, UsageError, check_file, check_text, settings_of
-from pto.cli.files import InputError, Progress, find_files, in_parallel
+from pto.cli.files import InputError, Progress, find_files, in_parallel, process_count
 from pto.diagnostics import FORMATS, FileReport, render, summary
 
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument(
         "--default-sat",
+        type=str.lower,
         choices=("target", "on", "off"),
         default="target",
         help="what an absent satmode means (default: each pair's own default)",
@@ -44,7 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remarks", action="store_true", help="also remarks about what changes no result"
     )
-    parser.add_argument("-j", "--jobs", type=_jobs, default=1, metavar="N", help="processes")
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=process_count,
+        default=1,
+        metavar="N",
+        help="processes, 0 for one a core",
+    )
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary line")
     parser.add_argument(
@@ -130,10 +138,3 @@ def _summary_line(reports: Sequence[FileReport], shown: Sequence[FileReport]) ->
 
 def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _jobs(text: str) -> int:
-    jobs = int(text)
-    if jobs < 0:
-        raise argparse.ArgumentTypeError("must not be negative")
-    return jobs or os.cpu_count() or 1

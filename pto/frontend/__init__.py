@@ -6,12 +6,14 @@ import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pto.frontend.source import ParseError, Source, remember_source, source_of
+from pto.frontend.source import NotText, ParseError, Source, remember_source, source_of
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-__all__ = ["ParseError", "parse", "print_module", "source_of"]
+__all__ = ["NotText", "ParseError", "parse", "print_module", "source_of"]
+
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 def parse(source: str | Path, *, filename: str = "<string>") -> ModuleOp:
@@ -28,18 +30,21 @@ def parse(source: str | Path, *, filename: str = "<string>") -> ModuleOp:
     Raises:
         ParseError: the text is not PTO assembly, with line, column and what was expected.
         OSError: the file cannot be read.
+        TypeError: `source` is neither.
     """
     if isinstance(source, Path):
         filename = str(source)
         source = read_text(source)
-    return _parse(Source(source, filename))
+    if not isinstance(source, str):
+        raise TypeError(f"parse takes a text or a Path, not {type(source).__name__}")
+    return _parse(Source(source.removeprefix(_BYTE_ORDER_MARK), filename))
 
 
 def read_text(path: Path) -> str:
     """The text of a `.pto` file.
 
     Raises:
-        ParseError: it is not UTF-8 text.
+        NotText: it is not UTF-8 text.
         OSError: it cannot be read.
     """
     return decode_text(path.read_bytes(), str(path))
@@ -49,16 +54,15 @@ def decode_text(data: bytes, filename: str) -> str:
     """The text that the bytes of a file encode.
 
     Raises:
-        ParseError: they are not UTF-8 text.
+        NotText: they are not UTF-8 text.
     """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"not a text file (byte {error.start} is not UTF-8)"
-        raise ParseError(Source("", filename), 0, message) from None
+        raise NotText(filename, f"byte {error.start} is not UTF-8") from None
     if "\0" in text:
-        raise ParseError(Source("", filename), 0, "not a text file (it holds a zero byte)")
-    return text.removeprefix("\ufeff")
+        raise NotText(filename, "it holds a zero byte")
+    return text.removeprefix(_BYTE_ORDER_MARK)
 
 
 def _parse(source: Source) -> ModuleOp:
@@ -104,7 +108,15 @@ def print_module(module: ModuleOp, *, generic: bool = False, long_types: bool = 
         module: the module.
         generic: print every operation in generic form.
         long_types: print tile types with every field named.
+
+    Raises:
+        TypeError: `module` is not a module.
     """
+    from xdsl.dialects.builtin import ModuleOp
+
     from pto.frontend.printing import module_text
+
+    if not isinstance(module, ModuleOp):
+        raise TypeError(f"print_module takes a module, not {type(module).__name__}")
 
     return module_text(module, generic=generic, long_types=long_types)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
@@ -82,11 +82,32 @@ class ParseError(Exception):
         self.id = id
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Exceptions of worker processes are pickled."""
+        return _parse_error, (type(self), self.message, dict(self.__dict__))
+
     def __str__(self) -> str:
         head = f"{self.filename}:{self.line}:{self.column}: error: {self.message}"
         if self.id != "syntax":
             head += f" [{self.id}]"
         return f"{head}\n{excerpt(self.source_line, self.column, self.width)}"
+
+
+class NotText(ParseError):
+    """A file that is not UTF-8 text at all."""
+
+    def __init__(self, filename: str, reason: str) -> None:
+        super().__init__(Source("", filename), 0, f"not a text file ({reason})")
+
+    def __str__(self) -> str:
+        return f"{self.filename}: {self.message}"
+
+
+def _parse_error(cls: type[ParseError], message: str, state: dict[str, Any]) -> ParseError:
+    """A pickled error again."""
+    error = cls.__new__(cls, message)
+    error.__dict__.update(state)
+    return error
 
 
 _SOURCES: WeakKeyDictionary[Operation, Source] = WeakKeyDictionary()
@@ -100,3 +121,16 @@ def remember_source(module: Operation, source: Source) -> None:
 def source_of(module: Operation) -> Source | None:
     """The text that a module was parsed from, if it was parsed."""
     return _SOURCES.get(module)
+
+
+_POSITIONS: WeakKeyDictionary[Operation, tuple[int, int]] = WeakKeyDictionary()
+
+
+def remember_position(op: Operation, line: int, column: int) -> None:
+    """Keeps where an operation stands in the text, when a written `loc(..)` says otherwise."""
+    _POSITIONS[op] = (line, column)
+
+
+def position_of(op: Operation) -> tuple[int, int] | None:
+    """Line and column at which an operation that has a written `loc(..)` stands in the text."""
+    return _POSITIONS.get(op)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +46,10 @@ def test_runs_passes(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], 2, "usage: pto-opt FILE"),
         (["no_such_file.pto"], 2, "no_such_file.pto: No such file or directory"),
+        (["verfy"], 2, "did you mean 'pto-opt verify'?"),
+        ([SSA, "-p", "verify-tcvt{arch=a9}"], 2, "did you mean 'a5'?"),
+        ([SSA, "-p", "verify-tcvt{arch="], 2, "specification: Unknown argument value"),
+        ([SSA, "-o", str(EXAMPLES)], 2, f"{EXAMPLES}: Is a directory"),
         ([str(EXAMPLES)], 2, "Is a directory"),
         ([SSA, "-p", "verify-tcv"], 2, "did you mean 'verify-tcvt'?"),
         ([SSA, "-p", "no-pass-at-all"], 2, "pto-lower-tcvt"),
@@ -79,6 +85,78 @@ def test_an_output_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert main([str(broken), "-o", str(output)]) == 1
     assert output.read_text() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.pto", "out.pto"]
+
+
+def test_an_output_file_keeps_its_permissions_and_links_to_it(tmp_path: Path) -> None:
+    output, link = tmp_path / "out.pto", tmp_path / "link.pto"
+    old = os.umask(0o027)
+    try:
+        assert main([SSA, "-o", str(output)]) == 0
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE(output.stat().st_mode) == 0o640
+    output.chmod(0o600)
+    output.write_text("")
+    link.symlink_to(output)
+    assert main([SSA, "-o", str(link)]) == 0
+    assert link.is_symlink()
+    assert output.read_text()
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert main([SSA, "-o", str(pipe)]) == 0
+        assert os.read(reader, 100_000).decode() == pto.print_module(pto.parse(Path(SSA)))
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_an_invalid_module_is_reported_at_its_operation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text("func.func @f(%x: i32) {\n  return %x : i32\n}\n")
+    assert main([str(path)]) == 1
+    assert capsys.readouterr().err.startswith(f"{path}:2:3: error: ")
+
+
+def test_a_file_that_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    for data in (b"\xff\xfe", b"module {\0}"):
+        path.write_bytes(data)
+        assert main([str(path)]) == main(["verify", str(path)]) == main(["tmp", str(path)]) == 2
+        assert capsys.readouterr().err.count(f"{path}: not a text file") == 3
+
+
+def test_the_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "k.pto"
+    path.write_text("\ufeff" + Path(SSA).read_text())
+    assert main([str(path)]) == main(["verify", str(path)]) == main(["tmp", str(path)]) == 0
+    assert pto.print_module(pto.parse(path.read_text())) == pto.print_module(pto.parse(Path(SSA)))
+
+
+@pytest.mark.parametrize("arguments", [[SSA], ["verify", SSA], ["table"], ["tmp", SSA]])
+def test_output_that_cannot_be_written(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "pto.cli", *arguments]
+    if Path("/dev/full").exists():
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert (done.returncode, done.stderr) == (2, "pto-opt: No space left on device\n")
+    closed = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE)
+    assert (closed.returncode, closed.stderr) == (0, b"")
+
+
+def test_a_closed_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["-"]) == main(["verify", "-"]) == 2
+    assert capsys.readouterr().err.count("-: standard input is closed") == 2
 
 
 def test_split_input_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

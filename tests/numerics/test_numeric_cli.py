@@ -1,7 +1,9 @@
 """`pto-opt convert` and `pto-opt explain` from the outside."""
 
 import io
+import os
 import re
+import stat
 import sys
 from pathlib import Path
 
@@ -44,6 +46,28 @@ class TestConvert:
         options = ["--to", "i8", "--sat", sat, "--arch", "a2"]
         assert main(["convert", str(half), str(out), *options]) == 0
         assert np.load(out)[0] == first
+
+    def test_arrays_of_ml_dtypes_need_their_format(
+        self, source: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        saved, out = source.with_name("bf16.npy"), source.with_name("out.npy")
+        np.save(saved, convert(VALUES, "bf16"))
+        assert main(["convert", str(saved), str(out), "--to", "f32"]) == 2
+        assert "name its format with --from" in capsys.readouterr().err
+        assert main(["convert", str(saved), str(out), "--to", "f32", "--from", "bf16"]) == 0
+        assert np.array_equal(np.load(out), convert(convert(VALUES, "bf16"), "f32"))
+
+    def test_a_pipe_is_written_to_and_not_replaced(self, source: Path) -> None:
+        pipe = source.with_name("pipe")
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            assert main(["convert", str(source), str(pipe), "--to", "f16", "--sat", "OFF"]) == 0
+            written = np.load(io.BytesIO(os.read(reader, 100_000)))
+        finally:
+            os.close(reader)
+        assert np.array_equal(written, convert(VALUES, "f16", saturation="OFF"))
+        assert stat.S_ISFIFO(pipe.stat().st_mode)
 
     def test_pipes(self, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read, wrote = io.BytesIO(source.read_bytes()), io.BytesIO()

@@ -61,6 +61,37 @@ def run(*arguments: object) -> int:
     return main([str(a) for a in arguments])
 
 
+def test_a_folder_that_cannot_be_read(
+    tree: Path, capsys: Out, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:  # root may read every folder
+        if Path(path) == tree / "b":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert run("verify", tree) == 2
+    assert f"{tree / 'b'}: Permission denied" in capsys.readouterr().err
+
+
+def test_no_name_is_no_file(capsys: Out) -> None:
+    assert run("verify", "") == 2
+    assert "'': no such file" in capsys.readouterr().err
+
+
+def test_a_written_location_does_not_move_findings(tmp_path: Path, capsys: Out) -> None:
+    path = tmp_path / "k.pto"
+    for location in ('"orig.py":900:70', '"orig.py":2:1', 'fused<1>["a":1:2]', "unknown"):
+        path.write_text(ILLEGAL.replace("xi8>)\n", f"xi8>) loc({location})\n"))
+        assert run("verify", path) == 1
+        assert f"{path}:3:87: error: a5 does not convert f32 to i8" in capsys.readouterr().out
+    path.write_text(SMALL_TMP.replace("i16, valid=16x65>)\n", 'i16, valid=16x65>) loc("a":9:9)\n'))
+    assert run("tmp", path) == 1
+    assert f"{path}:6:3 " in capsys.readouterr().out
+
+
 def test_exit_status(tree: Path, capsys: Out) -> None:
     assert run("verify", tree / "b") == 0
     assert run("verify", tree / "c.pto") == 0
@@ -91,7 +122,7 @@ def test_unreadable_files_do_not_hide_the_others(tree: Path, capsys: Out) -> Non
     (tree / "a/binary.pto").write_bytes(b"\xff\xfe\x00")
     assert run("verify", tree) == 2
     captured = capsys.readouterr()
-    assert "binary.pto: not UTF-8" in captured.err
+    assert "binary.pto: not a text file" in captured.err
     assert "illegal.pto:3" in captured.out
 
 
@@ -301,7 +332,7 @@ def test_tmp_of_unreadable_and_broken_files(tree: Path, capsys: Out) -> None:
     (tree / "binary.pto").write_bytes(b"\xff\xfe")
     assert run("tmp", "-j", 2, tree) == 2
     captured = capsys.readouterr()
-    assert "binary.pto: not UTF-8" in captured.err
+    assert "binary.pto: not a text file" in captured.err
     assert "c.pto:3:3" in captured.out
 
 

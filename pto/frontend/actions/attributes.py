@@ -154,7 +154,7 @@ class AttributeActions(Base):
         return type
 
     def location_value(self, token: int) -> Attribute:
-        return self._written_location(token)
+        return self._written_location(token) or self._location_of(token)
 
     def literal(self, token: int) -> int:
         return token

@@ -12,7 +12,6 @@ from xdsl.dialects.builtin import (
     FileLineColLoc,
     IndexType,
     IntAttr,
-    LocationAttr,
     StringAttr,
 )
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -24,7 +23,7 @@ from pto.dialect.types import (
     type_text,
 )
 from pto.frontend.lalr import Problem, Tokens
-from pto.frontend.source import Source
+from pto.frontend.source import Source, remember_position
 from pto.frontend.types import close_match
 
 INDEX = IndexType()
@@ -43,9 +42,6 @@ class Entries(dict[str, Attribute]):
     def value_at(self, key: str) -> int:
         """The token at which the value of `key` starts."""
         return self.keys_at[key] + 2
-
-
-NO_ENTRIES = Entries()
 
 
 NO_ENTRIES = Entries()
@@ -114,8 +110,10 @@ class Base:
         self._starts.pop()
         if results is not None:
             self._define_results(results, op)
-        if location is not None:
-            op.location = self._written_location(location)
+        if location is not None and (written := self._written_location(location)) is not None:
+            if isinstance(op.location, FileLineColLoc):
+                remember_position(op, op.location.line.data, op.location.column.data)
+            op.location = written
         return op
 
     def _results_token(self) -> int | None:
@@ -223,14 +221,15 @@ class Base:
         set_field(location, "column", integer(offset - starts[line - 1] + 1))
         return location
 
-    def _written_location(self, token: int) -> LocationAttr:
+    def _written_location(self, token: int) -> FileLineColLoc | None:
+        """The place that `loc("file":line:column)` names; None for a location of another kind."""
         text = self.texts[token]
         match = re.fullmatch(r'loc\s*\(\s*"([^"]*)"\s*:\s*([0-9]+)\s*:\s*([0-9]+)\s*\)', text)
         if match:
             return FileLineColLoc(
                 make_string(match[1]), integer(int(match[2])), integer(int(match[3]))
             )
-        return self._location_of(token)
+        return None
 
     # ---- New operations
 
