@@ -14,8 +14,9 @@ from programs import at, cast, module_text, place, run_program
 from xdsl.utils.exceptions import VerifyException
 
 import pto
-from pto.numerics import convert_bits, pack4, unpack4
+from pto.numerics import FORMATS, convert_bits, pack4, unpack4
 from pto.runtime.errors import ExecutionError
+from pto.targets import Pair, tables
 
 Array = NDArray[Any]
 
@@ -177,6 +178,53 @@ def test_count(count: int) -> None:
     )
     assert np.array_equal(memory[3072 : 3072 + 2 * count].view(np.float16), source[:count])
     assert (memory[3072 + 2 * count :] == 0xA5).all()
+
+
+SPELLING = {
+    "f8e4m3fn": "f8E4M3FN",
+    "f8e5m2": "f8E5M2",
+    "hif8": "!pto.hif8",
+    "f4e2m1": "!pto.f4E2M1x2",
+    "f4e1m2": "!pto.f4E1M2x2",
+    "c32": "complex<f16>",
+    "c64": "complex<f32>",
+}
+CAST_ROWS = [
+    (arch, row)
+    for arch, product in (("a2a3", "a2"), ("a5", "a5"))
+    for table in tables(arch)
+    if (table.instruction, table.product) == ("Cast", product)
+    for row in table.rows
+]
+
+
+@pytest.mark.parametrize(
+    ("arch", "row"), CAST_ROWS, ids=lambda v: v if isinstance(v, str) else f"{v.src}-{v.dst}"
+)
+def test_every_pair_of_the_tables(arch: str, row: Pair) -> None:
+    """Each row in each of its modes, in the form that all types have."""
+    source, target = FORMATS[row.src], FORMATS[row.dst]
+    types = tuple(SPELLING.get(name, name) for name in (row.src, row.dst))
+    for mode in row.modes or (None,):
+        memory = np.random.default_rng(9).integers(0, 256, 1024, np.uint8)
+        raw = memory[: 64 * source.bits // 8]
+        codes = unpack4(raw) if source.bits == 4 else raw.view(source.code_dtype)
+        written = mode if row.rounds else None
+        expected = convert_bits(codes, row.src, row.dst, written, "ON")
+        stored = pack4(expected) if target.bits == 4 else expected.view(np.uint8)
+        rmode = "" if mode is None else f"rmode = #pto<round_mode {mode}>, "
+        body = (
+            "    %behind = arith.constant 512 : i64\n"
+            f"    %p = pto.castptr %zero : i64 -> !pto.ptr<{types[0]}, ub>\n"
+            f"    %q = pto.castptr %behind : i64 -> !pto.ptr<{types[1]}, ub>\n"
+        )
+        before = memory.copy()
+        run_program(
+            body + cast("p", "q", (types[0], types[1]), f"{rmode}count = 64"), memory, arch=arch
+        )
+        assert np.array_equal(memory[512 : 512 + stored.size], stored), mode
+        assert np.array_equal(memory[:512], before[:512])
+        assert np.array_equal(memory[512 + stored.size :], before[512 + stored.size :])
 
 
 def test_four_bit_sources() -> None:

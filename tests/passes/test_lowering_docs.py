@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 from xdsl.context import Context
 
 import pto
@@ -39,6 +40,26 @@ def test_forms_of_cast_parse() -> None:
     pto.parse(
         f"func.func @f(%s: !pto.ptr<f16, ub>, %d: !pto.ptr<i32, ub>) {{\n{forms}\nreturn\n}}"
     ).verify()
+
+
+def test_register_example_runs() -> None:
+    """f32 to bf16 and back, as the page shows it."""
+    example = PAGE.split("in the even lanes:\n\n```mlir\n")[1].split("```")[0]
+    tile = "!pto.tile_buf<vec, 1x64xf32>"
+    text = f"""func.func @f(%x: {tile}, %y: {tile}) attributes {{pto.target_arch = "a5"}} {{
+      %c0 = arith.constant 0 : index
+      %src = pto.tile_buf_addr %x : {tile} -> !pto.ptr<f32, ub>
+      %dst = pto.tile_buf_addr %y : {tile} -> !pto.ptr<f32, ub>
+      pto.vecscope {{
+{example}      }}
+      return
+    }}"""
+    values = np.random.default_rng(6).standard_normal((1, 64)).astype(np.float32)
+    result = np.zeros_like(values)
+    module = pto.parse(text)
+    module.verify()
+    run_lowered(module, None, values, result)
+    assert np.array_equal(result, values.astype(bfloat16).astype(np.float32))
 
 
 def test_report() -> None:
