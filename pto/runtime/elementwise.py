@@ -279,6 +279,8 @@ def scalar_of(element: Element) -> Callable[[Any], Any]:
         low, high = int(element.format.min_int), int(element.format.max_int)
         span = high - low + 1
         return lambda value: work((int(value) - low) % span + low)
+    if element.storage.kind == "u":
+        raise Fault(f"scalars of {element.text} are not executed here")
     if element.is_native:
         return lambda value: work(value)
     return lambda value: work(stored(value))
@@ -463,8 +465,8 @@ def _select(op: Operation, compiler: Compiler) -> Step:
     b = rest[-1] if op.name == "pto.tsels" else rest[0]
     slots, dst = compiler.slots((mask, a, b)), operands.target(compiler)
     element = tile_layout(operands.outs[0]).element
-    with_tile, convert = is_tile(b), scalar_of(element)
     domain_check(a, element)
+    convert = None if is_tile(b) else scalar_of(element)
 
     def step(frame: Frame) -> None:
         result = dst(frame)
@@ -473,7 +475,7 @@ def _select(op: Operation, compiler: Compiler) -> Step:
         first = frame[slots[1]].over(rows, cols).read()
         second = (
             frame[slots[2]].over(rows, cols).read()
-            if with_tile
+            if convert is None
             else element.storage.type(convert(frame[slots[2]]))
         )
         result.assign(np.where(chosen, first, second))

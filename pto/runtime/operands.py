@@ -47,7 +47,8 @@ class Operands:
             raise Fault("nothing gives the valid extents of its result")
 
         def make(frame: Frame) -> Tile:
-            like_rows, like_cols = frame[models[0]].valid if models else (0, 0)
+            like_rows, like_cols = frame[models[0]].logical if models else (0, 0)
+            like_cols //= layout.element.logical(1)
             tile = fresh_tile(
                 layout,
                 like_rows if rows is None else rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numeric_reference import Variant, convert
@@ -183,3 +184,16 @@ def test_in_place_narrowing() -> None:
     y = np.zeros(64, np.float16)
     pto.run(module, "f", x, y)
     assert (y == x.astype(np.float16)).all()
+
+
+def test_dynamic_extents_of_a_packed_result() -> None:
+    module = pto.parse("""
+        func.func @f(%s: !pto.tile_buf<vec, 4x64xbf16, valid=?x?>) -> !pto.tile_buf<vec, 4x32x!pto.f4E2M1x2, valid=?x?> {
+          %d = pto.tcvt %s : !pto.tile_buf<vec, 4x64xbf16, valid=?x?>
+            -> !pto.tile_buf<vec, 4x32x!pto.f4E2M1x2, valid=?x?>
+          return %d : !pto.tile_buf<vec, 4x32x!pto.f4E2M1x2, valid=?x?>
+        }""")
+    x = np.full((4, 64), 1.4, ml_dtypes.bfloat16)
+    result = pto.run(module, "f", x)
+    assert result.shape == (4, 64)
+    assert (result.astype(float) == 1.5).all()
