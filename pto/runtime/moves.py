@@ -185,7 +185,7 @@ def _count(op: Operation, compiler: Compiler) -> Step:
 def _triangle(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     diagonal, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
-    upper = flag(op, "isUpperOrLower") or flag(op, "upperOrLower")
+    upper = flag(op, "upperOrLower")
 
     def step(frame: Frame) -> None:
         result = dst(frame)

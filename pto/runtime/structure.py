@@ -14,7 +14,7 @@ from pto.dialect.ops import (
     StoreScalarOp,
     SubviewOp,
 )
-from pto.dialect.types import PtrType, TileBufType, TileType, type_text
+from pto.dialect.types import MultiTileBufType, PtrType, TileBufType, TileType, type_text
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.core import CUBE_SPACES, Core, fresh_tile
 from pto.runtime.elements import Element, element_of
@@ -145,16 +145,71 @@ def _subview(op: Operation, compiler: Compiler) -> Step:
 
 @emits("pto.treshape")
 def _reshape(op: Operation, compiler: Compiler) -> Step:
+    """The same bytes as another type; dynamic extents stay where the shape does."""
     layout = tile_layout(op.results[0])
     source, slot = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
-    rows = _static(layout.description.valid_rows, layout.rows)
-    cols = _static(layout.description.valid_cols, layout.cols)
+    shape = (layout.rows, layout.cols)
+    static = (layout.description.valid_rows, layout.description.valid_cols)
 
     def step(frame: Frame) -> None:
         tile: Tile = frame[source]
         if tile.layout.size != layout.size:
             raise Fault(f"{tile.layout.size} bytes reshaped to {layout.size}")
+        default = tile.valid if (tile.layout.rows, tile.layout.cols) == shape else shape
+        rows, cols = (_static(*pair) for pair in zip(static, default, strict=True))
         frame[slot] = tile.part(layout, tile.offset, rows, cols)
+
+    return step
+
+
+@emits("pto.tassign")
+def _assign_address(op: Operation, compiler: Compiler) -> Step:
+    """The tile at another byte address."""
+    layout = tile_layout(op.results[0])
+    tile, address = compiler.slots(op.operands)
+    slot = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        core: Core = frame[0]
+        frame[slot] = core.tile_at(layout, frame[address], *frame[tile].valid)
+
+    return step
+
+
+@emits("pto.alloc_multi_tile")
+def _alloc_multi_tile(op: Operation, compiler: Compiler) -> Step:
+    """Tiles of one type, one after the other where an address is given."""
+    type_ = op.results[0].type
+    if not isinstance(type_, MultiTileBufType) or len(op.operands) > 1:
+        raise Fault("this form of it is not executed here")
+    layout, count = layout_of(type_.data.tile), type_.data.count
+    slot = compiler.slot(op.results[0])
+    addr = compiler.slot(op.operands[0]) if op.operands else None
+    rows = _static(layout.description.valid_rows, layout.rows)
+    cols = _static(layout.description.valid_cols, layout.cols)
+
+    def step(frame: Frame) -> None:
+        if addr is None:
+            frame[slot] = [fresh_tile(layout, rows, cols) for _ in range(count)]
+            return
+        core: Core = frame[0]
+        frame[slot] = [
+            core.tile_at(layout, frame[addr] + number * layout.size, rows, cols)
+            for number in range(count)
+        ]
+
+    return step
+
+
+@emits("pto.multi_tile_get")
+def _multi_tile_get(op: Operation, compiler: Compiler) -> Step:
+    tiles, number = compiler.slots(op.operands)
+    slot = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        if not 0 <= frame[number] < len(frame[tiles]):
+            raise Fault(f"tile {frame[number]} of {len(frame[tiles])}")
+        frame[slot] = frame[tiles][frame[number]]
 
     return step
 

@@ -96,6 +96,35 @@ def test_subview_is_a_window_of_its_parent() -> None:
     assert (y == expected).all()
 
 
+def test_reshape_and_reassignment_share_memory() -> None:
+    y, other = np.zeros((4, 8), np.float32), tile("f32", 2, 16)
+    run(
+        f"%zero = arith.constant 0 : i64\n%a = pto.alloc_tile addr = %address : {T}\n{load('%a')}"
+        f"%b = pto.treshape %a : {T} -> {other}\n"
+        f"pto.tadds ins(%b, %one : {other}, f32) outs(%b : {other})\n"
+        f"%c = pto.alloc_tile addr = %zero : {T}\n"
+        f"%d = pto.tassign %c, %address : {T} -> {T}\n{store('%d')}",
+        matrix(),
+        y,
+    )
+    assert (y == matrix() + 1).all()
+
+
+@pytest.mark.parametrize("place", ["", "addr = %address "])
+def test_one_of_several_tiles(place: str) -> None:
+    y, multi = np.zeros((4, 8), np.float32), "!pto.multi_tile_buf<vec, 4x8xf32, count=2>"
+    run(
+        f"%m = pto.alloc_multi_tile {place}: {multi}\n"
+        f"%a = pto.multi_tile_get %m[%c0] : {multi} -> {T}\n"
+        f"%b = pto.multi_tile_get %m[%c1] : {multi} -> {T}\n{load('%a')}"
+        f"pto.tadds ins(%a, %one : {T}, f32) outs(%b : {T})\n"
+        f"pto.tadd ins(%a, %b : {T}, {T}) outs(%b : {T})\n{store('%b')}",
+        matrix(),
+        y,
+    )
+    assert (y == 2 * matrix() + 1).all()
+
+
 def test_set_validshape_limits_what_follows() -> None:
     y = np.zeros((4, 8), np.float32)
     run(

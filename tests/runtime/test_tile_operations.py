@@ -231,6 +231,44 @@ def test_fill_with_scalar(dtype: str) -> None:
     assert result.astype(float).sum() == 7 * 100
 
 
+@pytest.mark.parametrize(
+    ("name", "dtype", "scalar", "reference"),
+    [
+        ("tands", "i16", 12, lambda a, s: a & s),
+        ("tors", "ui8", 12, lambda a, s: a | s),
+        ("txors", "i32", -1, lambda a, s: a ^ s),
+        ("tshls", "i32", 3, lambda a, s: a << s),
+        ("tshrs", "i16", 2, lambda a, s: a >> s),
+        ("tdivs", "i32", -7, truncated),
+        ("tfmods", "f32", 3, lambda a, s: a - np.trunc(a.astype(float) / s) * s),
+        ("trems", "f32", -3, lambda a, s: a - np.floor(a.astype(float) / s) * s),
+        ("tpows", "f32", 2, lambda a, s: a.astype(float) ** 2),
+        ("tlrelu", "f16", 0.125, lambda a, s: np.where(a > 0, a, a * s)),
+    ],
+)
+def test_other_operations_with_a_scalar(
+    name: str, dtype: str, scalar: float, reference: Callable[..., Array]
+) -> None:
+    source = sample(dtype, (ROWS, COLS), 6)
+    check(name, dtype, reference, [source], scalar=scalar, equal=close if dtype == "f32" else same)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_power(dtype: str) -> None:
+    base, exponent = sample(dtype, (ROWS, COLS), 1, 1, 4), sample(dtype, (ROWS, COLS), 2, -2, 3)
+    check("tpow", dtype, lambda a, b: a.astype(float) ** b, [base, exponent], equal=close)
+
+
+def test_shifts_by_the_width_or_more() -> None:
+    type_ = tile("i16", 1, 16)
+    x, result = np.full((1, 16), -2, np.int16), np.zeros((1, 16), np.int16)
+    count = np.array([[0, 1, 14, 15, 16, 17, 100] + [0] * 9], np.int16)
+    apply(operation("tshr", [type_, type_], type_), x, count, result)
+    assert result[0, :7].tolist() == [-2, -1, -1, -1, -1, -1, -1]
+    apply(operation("tshl", [type_, type_], type_), x, count, result)
+    assert result[0, :7].tolist() == [-2, -4, -(2**15), 0, 0, 0, 0]
+
+
 def test_partial_operands() -> None:
     full, part = tile("f32", 4, 16), tile("f32", 4, 16, (2, 8))
     a, b = sample("f32", (4, 16), 1), sample("f32", (4, 16), 2)
@@ -271,6 +309,17 @@ def test_row_and_column_reductions(kind: str, dtype: str) -> None:
         with np.errstate(over="ignore"):
             rounded = expected.astype(float if dtype in FLOATS else np.int64).astype(DTYPES[dtype])
         same(actual, rounded)
+
+
+@pytest.mark.parametrize("name", ["trowsum", "trowmax", "tcolmin", "tcolsum", "trowargmax"])
+def test_reducing_nothing_does_nothing(name: str) -> None:
+    source = tile("f32", 4, 8, (0, 8) if name.startswith("tcol") else (4, 0))
+    dtype = "i32" if "arg" in name else "f32"
+    shape = (1, 8) if name.startswith("tcol") else (4, 1)
+    out = tile(dtype, 1, 8) if name.startswith("tcol") else column(dtype, 4)
+    result = np.full(shape, 7, DTYPES[dtype])
+    apply(operation(name, [source], out), np.zeros((4, 8), np.float32), result)
+    assert (result == 7).all()
 
 
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])
@@ -435,6 +484,27 @@ def test_gathers() -> None:
     module = operation("tgather", [tile("f32", 4, 16)], tile("f32", 4, 8), inside=pattern)
     apply(module, x, odd)
     same(odd, x[:, 1::2])
+
+
+def test_gather_of_blocks() -> None:
+    x, result = sample("f32", (4, 16), 1), np.zeros((2, 16), np.float32)
+    offsets = np.zeros((2, 8), np.uint32)
+    offsets[:, :2] = [[0, 96], [224, 32]]
+    types = [tile("f32", 4, 16), tile("ui32", 2, 8, (2, 2))]
+    apply(operation("tgatherb", types, tile("f32", 2, 16)), x, offsets, result)
+    flat = x.reshape(-1)
+    same(result[0], np.concatenate([flat[0:8], flat[24:32]]))
+    same(result[1], np.concatenate([flat[56:64], flat[8:16]]))
+
+
+@pytest.mark.parametrize("diagonal", [-2, 0, 3])
+def test_triangles(diagonal: int) -> None:
+    result = np.zeros((6, 8), np.float32)
+    apply(operation("ttri", ["i32"], tile("f32", 6, 8)), diagonal, result)
+    same(result, np.tri(6, 8, diagonal))
+    upper = operation("ttri", ["i32"], tile("f32", 6, 8), inside="{upperOrLower = 1 : i32}")
+    apply(upper, diagonal, result)
+    same(result, 1 - np.tri(6, 8, diagonal - 1))
 
 
 def test_scatter() -> None:
