@@ -146,6 +146,7 @@ class BufferOp(RegularOp):
 
     POINTERS: ClassVar[tuple[str, ...]]
     """Roles of the pointers in the order of the strides: the destination first."""
+    ATTRIBUTES: ClassVar[frozenset[str]] = frozenset(("count", "mask", "repeat", "strides"))
     SCALARS: ClassVar[int] = 0
     """How many scalars follow the pointers of `ins`."""
     signature: ClassVar[Signature]
@@ -169,6 +170,9 @@ class BufferOp(RegularOp):
 
     def verify_(self) -> None:
         super().verify_()
+        if unknown := sorted(set(self.attributes) - self.ATTRIBUTES):
+            known = " ".join(sorted(self.ATTRIBUTES))
+            raise VerifyException(f"unknown attribute {unknown[0]}; {self.name} has {known}")
         extra = self._extra()
         if len(extra) == 1 or any(value.type != i64 for value in extra):
             raise VerifyException(
@@ -294,6 +298,7 @@ class CastOp(BufferOp):
     name = "pto.cast"
     signature = REGULAR_OPS[name]
     POINTERS = ("dst", "src")
+    ATTRIBUTES = BufferOp.ATTRIBUTES | {"rmode"}
 
     @property
     def rmode(self) -> str | None:

@@ -147,7 +147,7 @@ class Lanes:
 
     def codes(self, memory: Memory, address: int) -> Array:
         """The elements' codes in order, one each. Raises Fault where one was never written."""
-        if not self._written(memory, address).all():
+        if b"\0" in self._written(memory, address).tobytes():  # faster than `all` on a few lanes
             raise Fault(
                 f"reads bytes that were never written, among {address + self.reach[0]} to"
                 f" {address + self.reach[1]} of {memory.name}"

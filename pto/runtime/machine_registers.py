@@ -121,7 +121,7 @@ def load(dist: str) -> Callable[[VectorUnit, UbPointer, bool], Register]:
         if data.size < size:
             data = np.concatenate([data, np.zeros(size - data.size, np.uint8)])
             known = np.concatenate([known, np.zeros(size - known.size, np.bool_)])
-        all_known = bool(known.all())
+        all_known = b"\0" not in known.tobytes()  # faster than `all`
         if item == lane:
             return Register(data.copy(), None if all_known else known.copy())
         return Register(

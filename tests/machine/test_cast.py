@@ -227,6 +227,16 @@ def test_every_pair_of_the_tables(arch: str, row: Pair) -> None:
         assert np.array_equal(memory[512 + stored.size :], before[512 + stored.size :])
 
 
+def test_bitwise_masks_may_be_written_unsigned() -> None:
+    """UINT64_MAX as the document writes it, in a list."""
+    source = np.arange(128, dtype=np.float16)
+    memory = place(source, 1024)
+    mask = "mask = [18446744073709551615 : ui64, 1 : ui64], repeat = 1, strides = array<i64: 1, 1, 8, 8>"
+    run_program(at("ub_i16", 256, "d") + cast("ub_f16", "d", ("f16", "i16"), mask), memory)
+    assert np.array_equal(memory[512:642].view(np.int16), source[:65])
+    assert (memory[642:] == 0xA5).all()
+
+
 def test_four_bit_sources() -> None:
     codes = np.arange(64, dtype=np.uint8) % 16
     memory = place(pack4(codes), 256)
@@ -353,6 +363,9 @@ REFUSED = [
     (("f16", "i32"), f"mask = 4, {STRIDES}", "give count, or mask, repeat and strides"),
     (("f16", "bf16"), "count = 4", "Cast f16 to bf16 is not offered on a2a3"),
     (("f16", "i32"), "rmode = #pto<round_mode ODD>, count = 4", "has no mode ODD"),
+    (("f16", "i32"), "satmode = #pto<saturation_mode ON>, count = 4", "unknown attribute satmode"),
+    (("f16", "i32"), 'rmode = "CEIL", count = 4', "rmode is a #pto<round_mode ..>"),
+    (("f16", "i32"), "count = 1.5", "count is an integer"),
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@ from pto.dialect.types import TileType, element_format
 from pto.numerics import FORMATS, convert_bits
 from pto.numerics.rules import has_saturation, modes
 from pto.passes.legalize_tcvt import LegalizeTcvtPass
+from pto.passes.lower_tcvt import LowerTcvtPass
+from pto.runtime.machine import run_lowered
 from pto.targets import lookup
 
 Array = NDArray[Any]
@@ -210,3 +212,32 @@ def test_tiles_between_lie_behind_placed_ones() -> None:
     text = pto.print_module(module)
     assert "%c6144_i64 = arith.constant 6144 : i64" in text
     assert "%x_f32 = pto.alloc_tile addr = %c6144_i64 : !pto.tile_buf<vec, 16x64xf32>" in text
+
+
+@pytest.mark.parametrize(
+    ("arch", "src", "dst"),
+    [
+        ("a5", "i32", "f16"),
+        ("a5", "f16", "bf16"),
+        ("a5", "f16", "i64"),
+        ("a2a3", "f16", "bf16"),
+        ("a2a3", "bf16", "f16"),
+        ("a2a3", "i8", "i32"),
+        ("a2a3", "i32", "ui8"),
+    ],
+)
+def test_lowered_chains_give_the_direct_conversion(arch: str, src: str, dst: str) -> None:
+    """Through tiles between, on the machine: 3 rows of 70 elements of 96."""
+    tiles = [f"!pto.tile_buf<vec, 3x96x{name}, valid=3x70>" for name in (src, dst)]
+    module = pto.parse(f"""func.func @f(%x: {tiles[0]}, %y: {tiles[1]}) {{
+      pto.tcvt ins(%x : {tiles[0]}) outs(%y : {tiles[1]})
+      return
+    }}""")
+    LegalizeTcvtPass(arch).apply(Context(), module)
+    LowerTcvtPass(arch).apply(Context(), module)
+    source, target = FORMATS[src], FORMATS[dst]
+    rng = np.random.default_rng(8)
+    codes = np.frombuffer(rng.bytes(210 * source.bits // 8), source.code_dtype).reshape(3, 70)
+    result = np.zeros((3, 70), target.code_dtype)
+    run_lowered(module, "f", codes.view(source.carrier), result.view(target.carrier), arch=arch)
+    assert np.array_equal(result, convert_bits(codes, src, dst, None, "ON"))
