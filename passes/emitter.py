@@ -22,8 +22,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from pto.dialect.attributes import enum_class
-from pto.dialect.machine_ops import BufferOp, VcvtOp, mask_type, vreg_type
+from pto.dialect.machine_ops import BufferOp
 from pto.dialect.ops import OpaqueOp, opaque_op_class, segments
+from pto.dialect.register_ops import VcvtOp, mask_type, vreg_type
 from pto.dialect.types import Pointer, PtrType, TileBufType, TileType, type_text
 
 Index = int | SSAValue
@@ -49,7 +50,7 @@ class Emitter:
         self._location = anchor.location
         self._anchor = anchor
         self._first: Operation | None = None
-        self._builder = self._top = Builder(InsertPoint.before(anchor))
+        self._builder = Builder(InsertPoint.before(anchor))
         self._constants = _constants_before(anchor)
         self._scopes: list[dict[tuple[object, ...], SSAValue]] = [{}]
 

@@ -14,7 +14,8 @@ from xdsl.dialects.builtin import IntegerType, Signedness, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import Rewriter
 
-from pto.dialect.machine_ops import LETTER_OF_MODE, PARTS, REPEAT_BYTES
+from pto.dialect.machine_ops import REPEAT_BYTES
+from pto.dialect.register_ops import LETTER_OF_MODE, PARTS
 from pto.numerics import FORMATS
 from pto.passes.emitter import Emitter, Index
 from pto.passes.tile_conversion import TileConversion

@@ -50,19 +50,31 @@ def verify(
     `require_tmp` makes a missing tmp tile an error. `warn` turns on ids that are off by default.
     Findings that a `// pto: allow(id)` comment on a line of their statement names are left out.
 
-    Raises UnknownTarget for an unknown `arch` and ValueError for another `default_sat`.
+    Raises UnknownTarget for an unknown `arch`, ValueError for another `default_sat` or an unknown
+    id in `warn`, and TypeError for what is no module.
     """
-    if default_sat.lower() not in _SATURATION:
-        raise ValueError(f"default_sat must be 'target', 'on' or 'off', not {default_sat!r}")
+    if not isinstance(module, ModuleOp):
+        raise TypeError(f"verify takes a module, as parse returns it, not {type(module).__name__}")
+    if unknown := set(warn) - set(rules()):
+        raise ValueError(f"unknown ids: {', '.join(sorted(unknown))}; ids: {', '.join(rules())}")
+    target, saturation = _options(arch, default_sat)
     check = _Check(
         module=module,
-        arch=None if arch is None else resolve(arch),
-        default_sat=_SATURATION[default_sat.lower()],
+        arch=target,
+        default_sat=saturation,
         require_tmp=require_tmp,
         enabled=frozenset(id_ for id_, rule in rules().items() if rule.default) | set(warn),
     )
     found = [d for d in check.run() if not check.locator.is_allowed(d)]
     return sorted(found, key=lambda d: (d.line, d.column))
+
+
+def _options(arch: str | None, default_sat: str) -> tuple[str | None, str]:
+    """The target and the saturation that the options name. Raises ValueError."""
+    saturation = _SATURATION.get(str(default_sat).lower())
+    if saturation is None:
+        raise ValueError(f"default_sat must be 'target', 'on' or 'off', not {default_sat!r}")
+    return None if arch is None else resolve(arch), saturation
 
 
 @dataclass
@@ -217,6 +229,10 @@ class VerifyTcvtPass(ModulePass):
     arch: str | None = None
     default_sat: str = "target"
     require_tmp: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for options that `verify` would refuse."""
+        _options(self.arch, self.default_sat)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         found = verify(

@@ -531,7 +531,7 @@ REGULAR_OPS: dict[str, Signature] = {
 }
 
 
-# Those with classes in `machine_ops`, which is imported when one of them is met.
+# Those with classes in `machine_ops` and `register_ops`, imported when one of them is met.
 _MACHINE_OPS = frozenset(("pto.and", "pto.cast", "pto.duplicate", "pto.mulcast", "pto.vcvt"))
 
 
@@ -542,9 +542,10 @@ def opaque_op_class(name: str, generic: bool = False) -> type[OpaqueOp]:
     `generic` gives the class of those that were in generic form and print so.
     """
     if not generic and name in _MACHINE_OPS:
-        from pto.dialect.machine_ops import MACHINE_OPS
+        from pto.dialect.machine_ops import BUFFER_OPS
+        from pto.dialect.register_ops import REGISTER_OPS
 
-        return MACHINE_OPS[name]
+        return BUFFER_OPS.get(name) or REGISTER_OPS[name]
     if not generic and (signature := REGULAR_OPS.get(name)) is not None:
         return type("RegularOp", (RegularOp,), {"name": name, "signature": signature})
     fields = {"name": name, "print": Operation.print} if generic else {"name": name}

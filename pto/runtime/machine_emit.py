@@ -9,15 +9,9 @@ from typing import cast
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
-from pto.dialect.machine_ops import (
-    BUFFER_OPS,
-    MODE_OF_LETTER,
-    BufferOp,
-    RegisterCast,
-    VcvtOp,
-    vreg_format,
-)
+from pto.dialect.machine_ops import BUFFER_OPS, BufferOp
 from pto.dialect.ops import OpaqueOp
+from pto.dialect.register_ops import MODE_OF_LETTER, RegisterCast, VcvtOp, vreg_format
 from pto.dialect.types import PtrType, element_format, elements_per_column
 from pto.numerics import FORMATS
 from pto.runtime import structure  # noqa: F401  (its pointer cast is extended here)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pto.dialect.machine_ops import BLOCK_BYTES, RegisterCast
+from pto.dialect.machine_ops import BLOCK_BYTES
+from pto.dialect.register_ops import RegisterCast
 from pto.numerics import FORMATS, pack4, unpack4
 from pto.runtime.errors import Fault
 from pto.runtime.machine_lanes import UbPointer
