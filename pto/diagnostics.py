@@ -41,6 +41,11 @@ class Diagnostic:
     quiet: bool = False
     """A remark about something that changes no result; the command line shows it on request."""
 
+    def __str__(self) -> str:
+        """`file:line:column: severity: message [id]`."""
+        place = f"{self.filename}:{self.line}:{self.column}"
+        return f"{place}: {self.severity}: {self.message} [{self.id}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:

@@ -8,6 +8,7 @@ the formula, so that a tool can show where the number comes from.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import index
 
 from pto.targets import ELEMENT_FORMATS, TMP_TARGET, product
 
@@ -47,6 +48,9 @@ def tmp_terms(
     arch: str = TMP_TARGET,
 ) -> TmpTerms:
     """As `tmp_bytes`, with the terms of the formula."""
+    rows, cols = index(rows), index(cols)
+    row_stride = None if row_stride is None else index(row_stride)
+    saturation = None if saturation is None else str(saturation).upper()
     _check(src, dst, rows, cols, row_stride, saturation)
     without = not product(arch).pytorch_needs_tmp or saturation == "ON"
     if without or rows == 0 or cols == 0:
@@ -80,7 +84,8 @@ def tmp_bytes(
     other than a2a3.
 
     Raises ValueError for an unknown format, target or saturation, for negative extents, and for a
-    row stride that is shorter than a row or not a whole number of blocks.
+    row stride that is shorter than a row or not a whole number of blocks; TypeError for extents
+    that are no integers.
     """
     terms = tmp_terms(src, dst, rows, cols, row_stride=row_stride, saturation=saturation, arch=arch)
     return terms.required

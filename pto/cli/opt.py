@@ -168,7 +168,7 @@ def _nearest_verb(error: OSError) -> str:
     return f"; did you mean 'pto-opt {close[0]}'?" if close else ""
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     """The message on one line, without the excerpt of the pipeline that xDSL shows."""
     lines = [line.strip() for line in str(error).strip().splitlines()]
     if lines and lines[0].endswith(":") and len(lines) > 1:
@@ -176,7 +176,7 @@ def _first_line(error: Exception) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _nearest_pass(error: Exception) -> str:
+def _nearest_pass(error: BaseException) -> str:
     """The known pass that an unrecognised one resembles."""
     unknown = re.findall(r"'([^']+)'", str(error)) if "Unrecognized passes" in str(error) else []
     for name in unknown:

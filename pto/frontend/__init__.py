@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NotText", "ParseError", "parse", "print_module", "source_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"
+_WORD = re.compile(r"[\w.$]+")
 
 
 def parse(source: str | Path, *, filename: str = "<string>") -> ModuleOp:
@@ -87,6 +89,7 @@ def _parse(source: Source) -> ModuleOp:
 
 def error_at(source: Source, tokens: object, problem: object) -> ParseError:
     """The error for a problem at a token."""
+    from pto.frontend.actions.tiles import attribute_wanted
     from pto.frontend.lalr import Problem, Tokens
 
     assert isinstance(tokens, Tokens)
@@ -96,9 +99,15 @@ def error_at(source: Source, tokens: object, problem: object) -> ParseError:
     if tokens.kinds[token] == "$END" and token > 0:  # point at the last significant token
         token -= 1
         text = tokens.texts[token]
-    width = 1 if problem.offset else len(text.splitlines()[0]) if text else 1
+    if problem.offset:
+        word = _WORD.match(text, problem.offset)
+        text = word[0] if word else ""
+    width = len(text.splitlines()[0]) if text else 1
     offset = tokens.starts[token] + problem.offset
-    return ParseError(source, offset, problem.message, width=width, id=problem.id)
+    message, id_ = problem.message, problem.id
+    if (wanted := attribute_wanted(tokens, problem.token)) is not None:
+        message, id_ = wanted, "attribute"
+    return ParseError(source, offset, message, width=width, id=id_)
 
 
 def print_module(module: ModuleOp, *, generic: bool = False, long_types: bool = False) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pto.grammar import Rule, Tables, load
 
+_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 END = "$END"
 CUT = "$CUT"
 
@@ -33,6 +34,7 @@ _DESCRIPTIONS = {
     "SSA": "a value (%x)",
     "STRING": "a string",
     "SYMBOL": "a symbol (@name)",
+    "_DICTIONARY_OPEN": "'{'",
     "TYPE": "a type",
     END: "the end of the file",
 }
@@ -100,7 +102,8 @@ def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) 
     bad = _first_bad_character(pattern, text, end)
     if bad < len(text):
         kinds.append("")
-        texts.append(text[bad])
+        string = _STRING.match(text, bad)
+        texts.append(string[0] if string else text[bad])
         starts.append(bad)
     kinds.append(END)
     texts.append("")
@@ -262,7 +265,7 @@ class Parser:
                 or kind.startswith("ARITH_")
             }
             names -= statement_starts
-            alternatives = sorted(self._describe(name) for name in names)
+            alternatives = sorted({self._describe(name) for name in names})
             alternatives.append(_STATEMENTS)
         else:
             alternatives = sorted({self._describe(name) for name in names})

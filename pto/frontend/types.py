@@ -111,11 +111,12 @@ def checked_integer(text: str, token: int) -> int:
 
 
 def close_match(word: str, known: Iterable[str], cutoff: float = 0.85) -> str | None:
-    """The known word that is nearest, if one is near."""
+    """The known word that is nearest in any case, if one is near."""
     from difflib import get_close_matches
 
-    close = get_close_matches(word, list(known), n=1, cutoff=cutoff)
-    return close[0] if close else None
+    spellings = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), spellings, n=1, cutoff=cutoff)
+    return spellings[close[0]] if close else None
 
 
 def nearest(word: str, known: Any) -> str:
@@ -429,7 +430,8 @@ def xdsl_attribute(text: str, token: int) -> Attribute:
     try:
         return XdslParser(_xdsl_context(), text).parse_attribute()
     except (XdslParseError, ValueError, TypeError, OverflowError, VerifyException) as error:
-        raise Problem(token, _first_line(error)) from None
+        message = _first_line(error).replace("symbol alias '#", "attribute alias '#")
+        raise Problem(token, message) from None
 
 
 def _first_line(error: Exception) -> str:

@@ -62,6 +62,8 @@ def resolve(name: str) -> str:
 
     Raises UnknownTarget, which names the nearest target or alias and lists all targets.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"a target is a name such as 'a5', not {name!r}")
     folded = _fold(name)
     for alias, any_suffix, target in _aliases():
         if folded == alias or (any_suffix and folded.startswith(alias)):

@@ -48,6 +48,7 @@ def test_runs_passes(capsys: pytest.CaptureFixture[str]) -> None:
         (["no_such_file.pto"], 2, "no_such_file.pto: No such file or directory"),
         (["verfy"], 2, "did you mean 'pto-opt verify'?"),
         ([SSA, "-p", "verify-tcvt{arch=a9}"], 2, "did you mean 'a5'?"),
+        ([SSA, "-p", "verify-tcvt{default_sat=maybe}"], 2, "'on' or 'off', not 'maybe'"),
         ([SSA, "-p", "verify-tcvt{arch="], 2, "specification: Unknown argument value"),
         ([SSA, "-o", str(EXAMPLES)], 2, f"{EXAMPLES}: Is a directory"),
         ([str(EXAMPLES)], 2, "Is a directory"),

@@ -53,7 +53,15 @@ CASES = [
     ("func.func @f() {\n^bb0(%x: index)\n  return\n}", 3, 3, ["expected ':'"]),
     (tcvt("rmode = #pto<round_mode RINTT>"), 2, 44, ["'RINTT'", "'RINT'"]),
     (tcvt("rmode = #pto<roundmode RINT>"), 2, 33, ["did you mean 'round_mode'"]),
-    (tcvt('rmode = "TRUNC"'), 2, 28, ["[attribute]", "#pto<round_mode RINT>"]),
+    (tcvt('rmode = "TRUNC"'), 2, 28, ["[attribute]", "#pto<round_mode TRUNC>"]),
+    (tcvt("rmode = CAST_TRUNC"), 2, 28, ["[attribute]", "#pto<round_mode TRUNC>, not CAST_T"]),
+    (tcvt("sat_mode = ONN"), 2, 31, ["[attribute]", "#pto<saturation_mode ON>, not ONN"]),
+    (tcvt("rmode"), 2, 20, ["[attribute]", "not a key alone"]),
+    (tcvt('rmode = #pto<round_mode "RINT">'), 2, 44, ["expected a word", "'\"RINT\"'"]),
+    (tcvt("rmode = #pto<round_mode rint>"), 2, 44, ["did you mean 'RINT'"]),
+    (tcvt("rmode = #nope"), 2, 28, ["undefined attribute alias '#nope'"]),
+    (KERNEL.format(f"pto.TABS ins(%a : {F32}) outs(%a : {F32})"), 2, 3, ["'pto.tabs'"]),
+    ("func.func @f() {\n  return;\n}", 2, 9, ["'{', '}', a block"]),
     (tcvt("rmode = 1 : i32"), 2, 28, ["[attribute]"]),
     (tcvt("satmode = true"), 2, 30, ["[attribute]", "#pto<saturation_mode ON>"]),
     (tcvt('satmode = "ON"'), 2, 30, ["[attribute]"]),
@@ -103,7 +111,7 @@ def test_a_file_that_is_cut_off(end: str, newline: str) -> None:
 def test_the_source_line_and_a_caret_are_shown() -> None:
     assert str(error(tcvt("rmode = #pto<round_mode RINTT>"))).splitlines()[1:] == [
         f"    pto.tcvt ins(%a {{rmode = #pto<round_mode RINTT>}} : {F32}) outs(%b : {F16})",
-        "                                             ^",
+        "                                             ^~~~~",
     ]
 
 

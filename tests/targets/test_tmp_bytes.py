@@ -127,7 +127,7 @@ def test_terms() -> None:
         ({"rows": -1}, "negative"),
         ({"row_stride": 8}, "shorter than a row"),
         ({"row_stride": 65}, "multiple of 8"),
-        ({"saturation": "off"}, "'ON', 'OFF' or None"),
+        ({"saturation": "maybe"}, "'ON', 'OFF' or None"),
         ({"arch": "a7"}, "unknown target"),
     ],
 )

@@ -15,7 +15,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from pto.dialect import ops
-from pto.dialect.attributes import EnumAttr, RoundModeAttr, SaturationModeAttr
+from pto.dialect.attributes import (
+    ENUM_VALUES,
+    EnumAttr,
+    RoundModeAttr,
+    SaturationModeAttr,
+    normalise_enum_value,
+)
 from pto.dialect.ops import SEGMENTS, opaque_op_class, segments
 from pto.dialect.types import (
     PartitionTensorViewType,
@@ -35,7 +41,7 @@ from pto.frontend.actions.base import (
     literal_text,
     make_string,
 )
-from pto.frontend.lalr import Problem
+from pto.frontend.lalr import Problem, Tokens
 from pto.frontend.types import checked_integer
 
 _TCVT_OPERAND_TYPES: tuple[type[Attribute], ...] = (TileBufType, TileType)
@@ -129,11 +135,11 @@ class TileActions(AttributeActions):
                 rest[key] = value
                 continue
             if not isinstance(value, expected):
-                kind = expected.kind
+                at = attributes.keys_at[key]
+                has_value = self.texts[at + 1] == "="
                 raise Problem(
-                    attributes.value_at(key),
-                    f"'{key}' is {_article(kind)} such as #pto<{kind} {_EXAMPLES[kind]}>, "
-                    f"not {type_text(value)}",
+                    attributes.value_at(key) if has_value else at,
+                    _wanted(key, expected.kind, type_text(value) if has_value else "a key alone"),
                     id="attribute",
                 )
             properties[name] = value
@@ -433,5 +439,16 @@ def _group_text(group: _Group) -> str:
     return text
 
 
-def _article(kind: str) -> str:
-    return f"a {kind.replace('_', ' ')}"
+def attribute_wanted(tokens: Tokens, token: int) -> str | None:
+    """What to write where a bare word stands for an attribute of tcvt, as in `rmode = TRUNC`."""
+    if token < 2 or tokens.kinds[token] != "NAME" or tokens.texts[token - 1] != "=":
+        return None
+    key, word = tokens.texts[token - 2], tokens.texts[token]
+    expected = _TCVT_ATTRIBUTES.get("satmode" if key == "sat_mode" else key)
+    return None if expected is None else _wanted(key, expected.kind, word)
+
+
+def _wanted(key: str, kind: str, found: str) -> str:
+    named = normalise_enum_value(kind, found.strip('"').upper())
+    example = named if named in ENUM_VALUES[kind] else _EXAMPLES[kind]
+    return f"'{key}' is a {kind.replace('_', ' ')} such as #pto<{kind} {example}>, not {found}"
