@@ -5,7 +5,8 @@ a2a3: repeat-based vector casts on the unified buffer (`lower_tcvt_a2a3`). a5: r
 `pto-materialize-tmp` and `pto-legalize-tcvt` bring them there.
 
 Preserves the bytes of every tile: the valid region of the destination receives what the conversion
-gives (spec R, S), everything else stays; only the tmp tile's bytes differ.
+gives (spec R, S), everything else stays; only the tmp tile's bytes differ. A module that names
+another target than the one lowered to names that one afterwards.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
 from pto.passes import lower_tcvt_a2a3, lower_tcvt_a5
+from pto.passes.module_target import named_target
 from pto.passes.tile_conversion import analyse, check_default_sat, conversions
 
 
@@ -38,5 +40,8 @@ class LowerTcvtPass(ModulePass):
         check_default_sat(self.default_sat)
         for tcvt in conversions(op):
             conversion = analyse(tcvt, self.arch, self.default_sat)
+            named = named_target(tcvt)
+            if named is not None and named.resolved != conversion.arch:
+                named.owner.attributes[named.key] = StringAttr(conversion.arch)
             lowering = lower_tcvt_a5 if conversion.arch == "a5" else lower_tcvt_a2a3
             lowering.lower(conversion)

@@ -385,6 +385,25 @@ def test_wide_types_have_the_count_form_only_on_a5(types: tuple[str, str]) -> No
         _verify(cast(source, target, types, masked), "a5")
 
 
+@pytest.mark.parametrize(
+    ("product", "mode", "allowed"),
+    [
+        ("atlas-training", "ODD", True),
+        ("atlas-training", "FLOOR", False),
+        ("atlas-inference", "FLOOR", False),
+        ("Ascend910B1", "FLOOR", True),
+    ],
+)
+def test_modes_are_those_of_the_product(product: str, mode: str, allowed: bool) -> None:
+    """f32 to f16 has NONE and ODD on the oldest products."""
+    text = cast("ub_f32", "ub_f16", ("f32", "f16"), f"rmode = #pto<round_mode {mode}>, count = 8")
+    if allowed:
+        _verify(text, product)
+    else:
+        with pytest.raises(VerifyException, match=f"has no mode {mode}"):
+            _verify(text, product)
+
+
 def test_pointer_must_be_into_the_unified_buffer() -> None:
     text = """func.func @f(%p: !pto.ptr<f32>, %q: !pto.ptr<f16, ub>) {
       pto.cast ins(%p {count = 8} : !pto.ptr<f32>) outs(%q : !pto.ptr<f16, ub>)

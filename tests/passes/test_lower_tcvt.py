@@ -164,6 +164,19 @@ def test_default_saturation_option() -> None:
         _lower(body, "a5", default_sat="maybe")
 
 
+def test_the_module_names_the_target_lowered_to() -> None:
+    """i64 has no masked form on a5, so that what is lowered to a2a3 must not say a5."""
+    src, dst = "!pto.tile_buf<vec, 8x40xi64>", "!pto.tile_buf<vec, 8x40xf32>"
+    module = pto.parse(
+        f'module attributes {{pto.target_arch = "a5"}} {{ func.func @f() {{\n{_tiles(src, dst, 8192)}'
+        f"pto.tcvt ins(%s : {src}) outs(%d : {dst})\nreturn\n}} }}"
+    )
+    LowerTcvtPass("a3").apply(Context(), module)
+    module.verify()
+    assert 'pto.target_arch = "a2a3"' in pto.print_module(module)
+    assert "pto.cast" in pto.print_module(module)
+
+
 def test_no_room_for_tmp() -> None:
     """The tiles fill the unified buffer of 192 KiB."""
     src, dst = "!pto.tile_buf<vec, 128x256xf32>", "!pto.tile_buf<vec, 128x256xi16>"
