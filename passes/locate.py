@@ -13,7 +13,7 @@ from pto.frontend.source import Source, position_of
 from pto.passes.tcvt_findings import Finding, Where
 from pto.spans import Span, Statement, find_statement, part_of_type
 
-_ALLOW = re.compile(r"//.*?\bpto:\s*allow\(([^)]*)\)")
+_ALLOW = re.compile(r"(?://|#(?=\s)).*?\bpto:\s*allow\(([^)]*)\)")
 
 
 def position(op: Operation) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*)
+    r"""(?P<comment>//[^\n]*|\#(?=[\s!])[^\n]*)
       | (?P<string>"(?:[^"\\\n]|\\.)*")
       | (?P<arrow>->)
       | (?P<value>%[\w$.\-]+(?:\#\d+)?)

@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         arch = None if args.arch is None else resolve(args.arch)
         files = find_files(args.paths)
+        if not args.fix and (args.in_place or args.output):
+            raise InputError("-i and -o say where --fix writes; give --fix too")
         if args.fix and not (args.in_place or (args.output and len(files) == 1)):
             raise InputError("--fix wants -i, or -o FILE with a single input")
         if args.fix:

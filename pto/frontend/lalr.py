@@ -204,7 +204,7 @@ class Parser:
             code = state.get(kinds[number])
             if code is None:
                 if not prefix or (code := state.get(END)) is None:
-                    raise Problem(number, self._unexpected(tokens, number, state))
+                    raise Problem(*self._unexpected(tokens, number, state))
                 kinds = [*kinds[:number], END]
             if code >= 0:
                 state = states[code]
@@ -238,7 +238,15 @@ class Parser:
             state = states[goto]
             path.append(state)
 
-    def _unexpected(self, tokens: Tokens, number: int, state: dict[str, int]) -> str:
+    def _unexpected(self, tokens: Tokens, number: int, state: dict[str, int]) -> tuple[int, str]:
+        """The token at fault, and what was expected instead of it."""
+        if tokens.kinds[number] == "_DICTIONARY_OPEN" and "LBRACE" in state:
+            # A region whose first word is no statement looks like a dictionary to the lexer.
+            found = tokens.texts[number + 1]
+            return number + 1, f"expected '}}', a block (^bb0) or a statement, found '{found}'"
+        return number, self._message(tokens, number, state)
+
+    def _message(self, tokens: Tokens, number: int, state: dict[str, int]) -> str:
         found = tokens.texts[number]
         if found == "<" and _touches(tokens, number):
             return "angle brackets that do not match, or nest more than four deep"

@@ -61,6 +61,8 @@ CASES = [
     (tcvt("rmode = #pto<round_mode rint>"), 2, 44, ["did you mean 'RINT'"]),
     (tcvt("rmode = #nope"), 2, 28, ["undefined attribute alias '#nope'"]),
     (KERNEL.format(f"pto.TABS ins(%a : {F32}) outs(%a : {F32})"), 2, 3, ["'pto.tabs'"]),
+    ("func.func @f() {\n  retrun\n}", 2, 3, ["a statement, found 'retrun'"]),
+    ("module attributes {a = 1} {\n  foo\n}", 2, 3, ["a statement, found 'foo'"]),
     ("func.func @f() {\n  return;\n}", 2, 9, ["'{', '}', a block"]),
     (tcvt("rmode = 1 : i32"), 2, 28, ["[attribute]"]),
     (tcvt("satmode = true"), 2, 30, ["[attribute]", "#pto<saturation_mode ON>"]),

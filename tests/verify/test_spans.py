@@ -43,6 +43,7 @@ A, B = "!pto.tile_buf<vec, 16x64xf32, valid=?x?>", "!pto.tile_buf<vec, 16x32x!pt
             f"pto.tcvt ins(%s // ) outs(\n : {A}) // :\n outs( %d : {B} )",
             (["%s"], [A], ["%d"], [B]),
         ),
+        (f"pto.tcvt ins(%s # %x {{\n : {A}) #!%y\n outs(%d : {B})", (["%s"], [A], ["%d"], [B])),
         ("pto.tcvt ins(%a#1 : !t) outs(%d : !u)", (["%a#1"], ["!t"], ["%d"], ["!u"])),
         ("pto.tcvt ins(%s) outs(%d)", (["%s"], [], ["%d"], [])),
         ("pto.tcvt ins(%s", (["%s"], [], [], [])),

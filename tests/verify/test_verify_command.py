@@ -324,6 +324,12 @@ def test_tmp_on_a5_is_wasted(tree: Path, capsys: Out) -> None:
     assert "unused, 256 wasted" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("where", [["-i"], ["-o", "out.pto"]])
+def test_tmp_writes_only_with_fix(tree: Path, capsys: Out, where: list[str]) -> None:
+    assert run("tmp", tree / "c.pto", *where) == 2
+    assert "give --fix too" in capsys.readouterr().err
+
+
 def test_tmp_of_unreadable_and_broken_files(tree: Path, capsys: Out) -> None:
     (tree / "cut.pto").write_text(SMALL_TMP[: SMALL_TMP.index("outs")])
     assert run("tmp", tree / "cut.pto") == 1
