@@ -189,7 +189,7 @@ class _Lowering:
         if not isinstance(tmp.type, TileBufType) or (provided := tile_bytes(tmp.type)) is None:
             raise fail(c.op, "the tmp operand is no tile")
         if c.rows is None or c.cols is None:
-            return  # the size at the declared shape is only an upper bound
+            return  # what it needs is known only at run time
         needed = tmp_bytes(c.src.format, c.dst.format, c.rows, c.cols, row_stride=c.src.stride)
         if provided < needed:
             raise fail(c.op, f"the tmp tile has {provided} bytes, but {needed} are needed")

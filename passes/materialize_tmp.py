@@ -1,8 +1,8 @@
 """Pass `pto-materialize-tmp`: gives a2a3's PyTorch-compatible conversions their tmp tile.
 
 f32 to i16, f16 to i16 and f16 to i8 without saturation (spec S10, T) receive a tmp tile of exactly
-the bytes that the formula gives, or of its upper bound where the valid region is dynamic. A
-conversion that has a tmp tile keeps it.
+the bytes that the formula gives; where the valid columns are dynamic, of the most that any of them
+needs, which can be more than the declared shape does. A conversion that has a tmp tile keeps it.
 
 Changes what those conversions give for infinities and overflow: without tmp the device takes its
 native path (spec S9), with it the PyTorch-compatible one. Everything else is preserved.
@@ -29,7 +29,7 @@ from pto.passes.tile_conversion import (
     tile_type,
 )
 from pto.targets import lookup
-from pto.tmp import tmp_bytes
+from pto.tmp import tmp_bytes, tmp_bytes_up_to
 
 
 @dataclass(frozen=True)
@@ -64,14 +64,18 @@ def required(op: TCvtOp, arch: str, default_sat: str) -> int:
     pair = lookup(arch, names[0], names[1])
     if pair is None or not pair.pytorch_pair:
         return 0
-    rows = dst.rows if dst.valid_rows is None else dst.valid_rows
-    cols = dst.cols if dst.valid_cols is None else dst.valid_cols
-    return tmp_bytes(
+    extents = [(dst.valid_rows, min(src.rows, dst.rows)), (dst.valid_cols, min(src.cols, dst.cols))]
+    stride = row_stride(op.src)
+    if src.blayout == "col_major":  # taken by columns
+        extents, stride = extents[::-1], src.rows
+    (rows, most_rows), (cols, most_cols) = extents
+    size = tmp_bytes if cols is not None else tmp_bytes_up_to
+    return size(
         pair.src,
         pair.dst,
-        min(rows, src.rows),
-        min(cols, src.cols),
-        row_stride=row_stride(op.src),
+        most_rows if rows is None else rows,
+        most_cols if cols is None else cols,
+        row_stride=stride,
         saturation=saturation_of(op, pair, default_sat),
         arch=arch,
     )

@@ -6,7 +6,11 @@ import random
 
 import numpy as np
 import pytest
-from equality import Case, Form, cases, differences
+from equality import Case, Form, Shape, cases, differences, fits, modes_of
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pto.targets import tcvt_table
 
 # Head only, tail only, both; one and several rows; strides wider than the columns; partial valid
 # regions (every shape whose columns do not fill whole blocks); known only at run time.
@@ -52,6 +56,32 @@ def test_sample(arch: str, kind: str) -> None:
 
 def test_suite_is_large_enough() -> None:
     assert sum(1 for arch in ("a2a3", "a5") for _ in cases(arch, FORMS)) >= 50_000
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    arch=st.sampled_from(["a2a3", "a5"]),
+    number=st.integers(0, 10_000),
+    shape=st.builds(
+        Shape,
+        rows=st.integers(1, 20),
+        cols=st.integers(1, 400),
+        src_extra=st.integers(0, 300),
+        dst_extra=st.integers(0, 300),
+        dynamic=st.booleans(),
+    ),
+)
+def test_any_shape(arch: str, number: int, shape: Shape) -> None:
+    """Random shapes of random pairs, in modes that follow from the number too."""
+    table = tcvt_table(arch)
+    assert table is not None
+    pair = table.rows[number % len(table.rows)]
+    modes = modes_of(pair)
+    saturation = (None, "ON", "OFF")[number % 3]
+    tmp = arch == "a2a3" and pair.pytorch_pair and number % 2 == 0 and not shape.dynamic
+    case = Case(arch, pair.src, pair.dst, modes[number % len(modes)], saturation, tmp, shape)
+    assume(fits(case))
+    _check([case])
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from pto.numerics import convert_bits
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.passes.materialize_tmp import MaterializeTmpPass
 from pto.runtime.machine import MachineKernel
+from pto.tmp import tmp_bytes
 
 Array = NDArray[Any]
 ARCHS = ["a2a3", "a5"]
@@ -63,6 +64,26 @@ def test_column_major(arch: str) -> None:
     expected = np.zeros((5, 32), np.float16)
     expected[:3, :20] = values[:3, :20]
     assert np.array_equal(result, expected)
+
+
+def test_column_major_through_tmp() -> None:
+    """tmp is sized for the walk by columns: 3 columns of 20, each in a column of 24."""
+    src = "!pto.tile_buf<vec, 24x5xf32, valid=20x3, blayout=col_major>"
+    dst = "!pto.tile_buf<vec, 32x5xi16, valid=20x3, blayout=col_major>"
+    module = pto.parse(
+        f"func.func @f() {{\n{_tiles(src, dst, 512)}pto.tcvt ins(%s : {src}) outs(%d : {dst})\n"
+        "return\n}"
+    )
+    for pass_ in (MaterializeTmpPass("a2a3"), LowerTcvtPass("a2a3")):
+        pass_.apply(Context(), module)
+    kernel = MachineKernel(module, arch="a2a3")
+    core = kernel.core()
+    core.unified_buffer.data[:480].view(np.float32)[:] = np.arange(120)
+    core.unified_buffer.written[:480] = True
+    kernel.launch_on(core)
+    result = core.unified_buffer.data[512:832].view(np.int16).reshape(5, 32)
+    assert np.array_equal(result[:3, :20], np.arange(120).reshape(5, 24)[:3, :20])
+    assert kernel.report.touched("%tmp") == tmp_bytes("f32", "i16", 3, 20, row_stride=24)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
