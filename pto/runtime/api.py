@@ -203,7 +203,7 @@ def execute(
     """Runs the function and returns its results. Raises ExecutionError."""
     try:
         with np.errstate(all="ignore"):  # infinities and NaN are values like any other here
-            function = program.function(op.sym_name.data)
+            function = program.compiled(op)
             results = function(core, [argument.value for argument in arguments])
             return tuple(unbind(result) for result in results)
     except Fault as fault:

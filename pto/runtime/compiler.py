@@ -7,7 +7,7 @@ is what a kernel of scalar loops over small tiles is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,24 +83,34 @@ class Program:
 
     module: ModuleOp
     options: Options
-    functions: dict[str, Function] = field(default_factory=dict)
+    functions: dict[func.FuncOp, Function] = field(default_factory=dict)
 
-    def declared(self, name: str) -> func.FuncOp | None:
-        """The function of that name, at any depth of nested modules."""
-        for op in self.module.walk():
-            if isinstance(op, func.FuncOp) and op.sym_name.data == name:
-                return op
-        return None
+    def called(self, name: str, call: Operation) -> Function:
+        """The function that a call names: in the innermost module that has it, else in any.
 
-    def function(self, name: str) -> Function:
-        """The compiled function. Raises Fault where it has no body here."""
-        if (found := self.functions.get(name)) is None:
-            op = self.declared(name)
-            if op is None or not op.body.blocks:
-                raise Fault(f"@{name} has no body in this module")
-            found = Compiler(self).compile(op)
-            self.functions[name] = found
+        Raises Fault where it has no body here.
+        """
+        scope = call.parent_op()
+        while scope is not None:
+            if isinstance(scope, ModuleOp) and (op := _with_body(scope.ops, name)) is not None:
+                return self.compiled(op)
+            scope = scope.parent_op()
+        if (op := _with_body(self.module.walk(), name)) is None:
+            raise Fault(f"@{name} has no body in this module")
+        return self.compiled(op)
+
+    def compiled(self, op: func.FuncOp) -> Function:
+        """The compiled function."""
+        if (found := self.functions.get(op)) is None:
+            found = self.functions[op] = Compiler(self).compile(op)
         return found
+
+
+def _with_body(operations: Iterable[Operation], name: str) -> func.FuncOp | None:
+    for op in operations:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == name and op.body.blocks:
+            return op
+    return None
 
 
 class Compiler:

@@ -145,7 +145,7 @@ def _call(op: Operation, compiler: Compiler) -> Step:
         core: Core = frame[0]
         if core.depth >= MAX_DEPTH:
             raise Fault(f"more than {MAX_DEPTH} nested calls")
-        callee = program.function(name)
+        callee = program.called(name, op)
         if len(callee.arguments) != len(arguments):
             raise Fault(f"@{name} takes {len(callee.arguments)} arguments, not {len(arguments)}")
         core.depth += 1

@@ -178,6 +178,16 @@ def test_calls() -> None:
     assert pto.run(module, "f", 3) == 81
 
 
+def test_a_call_means_the_function_of_its_own_module() -> None:
+    one = "func.func @one() -> i64 { %r = arith.constant NUMBER : i64 return %r : i64 }"
+    call = "func.func @NAME() -> i64 { %r = func.call @one() : () -> i64 return %r : i64 }"
+    module = pto.parse(
+        "module { module {" + one.replace("NUMBER", "1") + call.replace("NAME", "f") + "} module {"
+        + one.replace("NUMBER", "2") + call.replace("NAME", "g") + "} }"
+    )  # fmt: skip
+    assert (pto.run(module, "f"), pto.run(module, "g")) == (1, 2)
+
+
 def test_errors_name_the_calls_that_led_to_them() -> None:
     module = pto.parse("""func.func @inner(%x: i64) {
   %z = arith.constant 0 : i64
