@@ -1,8 +1,8 @@
 """Pass `pto-fold-tcvt`: round trips that lose nothing vanish.
 
 A conversion of A to B followed by one of B to A is folded where B holds every value of A and the
-way back changes none of them: in any mode but HYBRID; with satmode OFF where A has infinities or
-NaN, because saturation would replace them (spec S2). In SSA form the result is the first operand;
+way back changes none of them: in any mode but HYBRID; without saturation where A has infinities or
+NaN, because it would replace them (spec S2). In SSA form the result is the first operand;
 in DPS form the second conversion becomes a `tmov`, and the first one goes if nothing else reads it.
 
 Preserves every value. A NaN keeps its payload and sign instead of becoming the canonical one (spec
@@ -23,6 +23,7 @@ from xdsl.traits import is_side_effect_free
 from pto.dialect.ops import AllocTileOp, TCvtOp, opaque_op_class, segments
 from pto.dialect.types import TileBufType, TileType, element_format
 from pto.numerics import FORMATS
+from pto.numerics.rules import has_saturation
 from pto.passes.tile_conversion import check_default_sat, conversions
 from pto.targets import TCVT_TARGETS, lookup
 from pto.targets.grids import grid
@@ -32,11 +33,13 @@ from pto.targets.grids import grid
 class FoldTcvtPass(ModulePass):
     """Removes exact round trips.
 
-    Option: `default-sat` (target, on, off: what an absent satmode means, spec S14).
+    Options: `finite` (true: no infinities and no NaN occur, so that saturation does not matter) and
+    `default-sat` (target, on, off: what an absent satmode means, spec S14).
     """
 
     name = "pto-fold-tcvt"
 
+    finite: bool = False
     default_sat: str = "target"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -63,7 +66,11 @@ class FoldTcvtPass(ModulePass):
             element_format(original.dtype),
             element_format(middle.dtype),
             mode=None if back.rmode is None else back.rmode.data,
-            saturation=self._saturation(back, middle, original),
+            saturation=(
+                self._saturation(there, original, middle),
+                self._saturation(back, middle, original),
+            ),
+            finite=self.finite,
         )
 
     def _saturation(
@@ -79,19 +86,28 @@ class FoldTcvtPass(ModulePass):
 
 
 def round_trip_is_exact(
-    original: str | None, middle: str | None, *, mode: str | None, saturation: str
+    original: str | None,
+    middle: str | None,
+    *,
+    mode: str | None,
+    saturation: tuple[str, str],
+    finite: bool = False,
 ) -> bool:
-    """Whether converting to `middle` and back gives every value of `original` again."""
+    """Whether converting to `middle` and back gives every value of `original` again, or every
+    finite one. `mode` is that of the way back, `saturation` are those of both ways."""
     if original is None or middle is None or mode == "HYBRID":
         return False
+    if original == middle:
+        return False  # f32 to f32 rounds to integral values (spec R11)
     first, between = grid(original), grid(middle)
     if first is None or between is None or not between.holds(first):
         return False
     fmt, through = FORMATS[original], FORMATS[middle]
-    if not (fmt.has_inf or fmt.has_nan):
+    if finite or not (fmt.has_inf or fmt.has_nan):
         return True
-    # Infinities and NaN survive in a float that has them, and on the way back without saturation.
-    return through.is_float and through.has_nan and saturation == "OFF"
+    # Infinities and NaN survive in a float that has them, where neither way saturates.
+    there = "OFF" if not has_saturation(fmt, through) else saturation[0]
+    return through.is_float and through.has_nan and (there, saturation[1]) == ("OFF", "OFF")
 
 
 # ---- The two forms
