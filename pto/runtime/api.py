@@ -16,6 +16,7 @@ from pto.runtime import (  # noqa: F401
     control,
     conversion,
     elementwise,
+    indexed,
     moves,
     quantise,
     reductions,

@@ -191,6 +191,67 @@ def test_the_valid_region_is_what_moves() -> None:
     assert (y == expected).all()
 
 
+def indexed(name: str, table: str, index: str, data: str, attributes: str) -> str:
+    """A module that gathers from, or scatters into, its first argument."""
+    view = f"!pto.tensor_view<{table}>"
+    if name == "mgather":
+        groups = f"ins(%t, %i : {view}, {index}) outs(%d : {data})"
+    else:
+        groups = f"ins(%d, %i : {data}, {index}) outs(%t : {view})"
+    return (
+        f"func.func @f(%t: {view}, %i: {index}, %d: {data}) {{\n"
+        f"  pto.{name} {groups} {attributes}\n  return\n}}"
+    )
+
+
+def test_rows_and_elements_of_global_memory() -> None:
+    table = np.random.default_rng(0).normal(size=(6, 16)).astype(np.float32)
+    rows, data = tile("i32", 1, 8, (1, 4)), tile("f32", 4, 16)
+    index, result = np.array([[5, 0, 3, 5, 0, 0, 0, 0]], np.int32), np.zeros((4, 16), np.float32)
+    module = pto.parse(indexed("mgather", "6x16xf32", rows, data, ""))
+    pto.run(module, "f", table, index, result)
+    assert (result == table[[5, 0, 3, 5]]).all()
+
+    each = np.random.default_rng(1).integers(0, 96, (4, 16)).astype(np.int32)
+    elements = "{coalesce = #pto<coalesce elem>}"
+    module = pto.parse(indexed("mgather", "6x16xf32", tile("i32", 4, 16), data, elements))
+    pto.run(module, "f", table, each, result)
+    assert (result == table.reshape(-1)[each]).all()
+
+    target, source = np.zeros((6, 16), np.float32), matrix().repeat(2, axis=1)
+    module = pto.parse(indexed("mscatter", "6x16xf32", rows, data, ""))
+    pto.run(module, "f", target, index, source)
+    assert (target[[5, 0, 3]] == source[[3, 1, 2]]).all()
+    assert not target[[1, 2, 4]].any()
+
+    add = "{scatterAtomicOp = #pto<scatter_atomic_op add>}"
+    pto.run(pto.parse(indexed("mscatter", "6x16xf32", rows, data, add)), "f", target, index, source)
+    assert (target[5] == source[0] + 2 * source[3]).all()
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("clamp", [5, 0]),
+        ("wrap", [1, 4]),
+        ("zero", None),
+        ("undefined", "index 7 into a table of 6"),
+    ],
+)
+def test_indices_outside_the_table(policy: str, expected: Any) -> None:
+    table = np.arange(1, 97, dtype=np.float32).reshape(6, 16)
+    index, result = np.array([[7, -2] + [0] * 6], np.int32), np.ones((2, 16), np.float32)
+    attributes = f"{{coalesce = #pto<coalesce row>, gatherOob = #pto<gather_oob {policy}>}}"
+    types = tile("i32", 1, 8, (1, 2)), tile("f32", 2, 16)
+    module = pto.parse(indexed("mgather", "6x16xf32", *types, attributes))
+    if isinstance(expected, str):
+        with pytest.raises(ExecutionError, match=expected):
+            pto.run(module, "f", table, index, result)
+        return
+    pto.run(module, "f", table, index, result)
+    assert (result == (0 if expected is None else table[expected])).all()
+
+
 def test_padding_of_loads() -> None:
     y = np.zeros((4, 8), np.float32)
     padded = tile("f32", 4, 8, ("?", "?"), ", pad=2")
