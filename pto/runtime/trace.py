@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from pto.dialect.ops import TCvtOp
-from pto.numerics import Format, convert_bits, decode
+from pto.numerics import FORMATS, Format, convert_bits, decode
 from pto.runtime.compiler import Compiler, Frame, Step
 from pto.runtime.conversion import Rounding, pair_of, rounding_of
 from pto.runtime.elements import Element, unpack
@@ -143,8 +143,15 @@ def _fate(pair: Pair, rounding: Rounding, target: Element) -> str:
 
 
 def _outside(before: Array, src: Format, dst: Format, pair: Pair, rounding: Rounding) -> Array:
-    """Where the source does not fit: where saturating or not makes a difference (spec S1)."""
-    if pair.has_saturation:
+    """Where the source does not fit, once it is rounded (spec S1)."""
+    if dst.is_integer and dst.bits < 64:
+        if not src.is_integer:
+            before = convert_bits(before, src, "i64", rounding.mode, "ON")
+            src = FORMATS["i64"]
+        whole = decode(before, src)
+        beyond: Array = (whole > dst.max_int) | (whole < dst.min_int)
+        return beyond
+    if pair.has_saturation:  # then saturating makes a difference where it does not fit
         on, off = (
             convert_bits(before, src, dst, rounding.mode, saturation)
             for saturation in ("ON", "OFF")
