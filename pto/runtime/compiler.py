@@ -146,10 +146,6 @@ class Compiler:
         """Puts the value of a constant into every frame."""
         self._template[self.slot(value)] = constant
 
-    def known(self, value: SSAValue) -> Any:
-        """The value of a constant, or None."""
-        return self._template[self.slot(value)]
-
     def block(self, block: Block) -> Callable[[Frame], None]:
         """Runs the operations of a block before its terminator."""
         steps: list[Step] = []

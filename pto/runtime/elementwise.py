@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
 from pto.runtime.errors import Fault, place_of
-from pto.runtime.operands import is_tile, operands_of
+from pto.runtime.operands import enum_attribute, is_tile, operands_of
 from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
 
@@ -428,8 +428,6 @@ def row_bytes(tile: Tile, count: int) -> Tile:
 @emits("pto.tcmp", "pto.tcmps")
 def _compare(op: Operation, compiler: Compiler) -> Step:
     """Element j of a row is bit j mod 8 of byte j div 8 of the mask's row."""
-    from pto.runtime.operands import enum_attribute
-
     operands = operands_of(op)
     a, b = compiler.slots(operands.ins[:2])
     dst, element = operands.target(compiler), tile_layout(operands.ins[0]).element
