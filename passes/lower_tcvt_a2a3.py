@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i16, i32
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from pto.dialect.attributes import RoundModeAttr
@@ -58,6 +58,24 @@ def call_strides(src: str, dst: str) -> tuple[int, int]:
     return dst_blocks, src_blocks
 
 
+@dataclass(frozen=True)
+class Call:
+    """One call of a conversion: `mask` elements in each of `repeat` repeats."""
+
+    dst: SSAValue
+    src: SSAValue
+    mask: Index
+    repeat: Index
+    strides: tuple[int, int]
+    """Blocks from one repeat to the next, at the destination and at the source."""
+    tmp_at: Index = 0
+    """Elements from the start of tmp to the first repeat."""
+
+
+Issue = Callable[[Call], None]
+"""Emits what a call does."""
+
+
 @dataclass
 class _Lowering:
     c: TileConversion
@@ -94,78 +112,63 @@ class _Lowering:
 
     # ---- Which calls
 
-    def _head_and_tail(self, call: Call) -> None:
+    def _head_and_tail(self, issue: Issue) -> None:
         c, emit = self.c, self.emit
         lanes = lanes_per_repeat(c.src.format, c.dst.format)
         repeats = emit.div(self.cols, lanes, "repeats")
         rest = emit.rem(self.cols, lanes, "rest")
-        emit.if_positive(repeats, lambda: self._head(call, repeats, lanes))
-        emit.if_positive(rest, lambda: self._tail(call, repeats, rest, lanes))
+        emit.if_positive(repeats, lambda: self._head(issue, repeats, lanes))
+        emit.if_positive(rest, lambda: self._tail(issue, repeats, rest, lanes))
 
-    def _head(self, call: Call, repeats: Index, lanes: int) -> None:
+    def _head(self, issue: Issue, repeats: Index, lanes: int) -> None:
         c, emit = self.c, self.emit
-        dst_blocks, src_blocks = call_strides(c.src.format, c.dst.format)
+        strides = call_strides(c.src.format, c.dst.format)
 
         def row(index: Index) -> None:
-            src = emit.advance(self.src, emit.mul(index, c.src.stride))
-            dst = emit.advance(self.dst, emit.mul(index, c.dst.stride))
+            dst, src = self._row(self.dst, self.src, index)
 
             def piece(first: Index, count: Index) -> None:
-                shift = emit.mul(first, lanes)
-                call(
-                    emit.advance(dst, shift),
-                    emit.advance(src, shift),
-                    0,
-                    lanes,
-                    count,
-                    (1, 1, dst_blocks, src_blocks),
-                )
+                at = emit.mul(first, lanes)
+                issue(Call(emit.advance(dst, at), emit.advance(src, at), lanes, count, strides))
 
             emit.pieces(repeats, REPEAT_MAX, c.most_cols // lanes, piece, "repeat")
 
         emit.loop(self.rows, 1, row, "row")
 
-    def _tail(self, call: Call, repeats: Index, rest: Index, lanes: int) -> None:
+    def _tail(self, issue: Issue, repeats: Index, rest: Index, lanes: int) -> None:
         """A repeat a row; row strides beyond the field of the instruction take a call a row, at the
         same places of tmp."""
         c, emit = self.c, self.emit
         column = emit.mul(repeats, lanes)
-        src, dst = emit.advance(self.src, column), emit.advance(self.dst, column)
-        dst_blocks, src_blocks = c.dst.stride_blocks, c.src.stride_blocks
+        src_start = emit.advance(self.src, column)
+        start = emit.advance(self.dst, column), src_start
+        strides = c.dst.stride_blocks, c.src.stride_blocks
 
         def rows(first: Index, count: Index) -> None:
-            at_dst = emit.advance(dst, emit.mul(first, c.dst.stride))
-            at_src = emit.advance(src, emit.mul(first, c.src.stride))
-            if max(dst_blocks, src_blocks) <= STRIDE_MAX:
-                call(at_dst, at_src, 0, rest, count, (1, 1, dst_blocks, src_blocks))
+            dst, src = self._row(*start, first)
+            if max(strides) <= STRIDE_MAX:
+                issue(Call(dst, src, rest, count, strides))
                 return
+            single = call_strides(c.src.format, c.dst.format)
 
             def row(index: Index) -> None:
-                call(
-                    emit.advance(at_dst, emit.mul(index, c.dst.stride)),
-                    emit.advance(at_src, emit.mul(index, c.src.stride)),
-                    emit.mul(index, c.src.stride),
-                    rest,
-                    1,
-                    (1, 1, *call_strides(c.src.format, c.dst.format)),
-                )
+                tmp_at = emit.mul(index, c.src.stride)
+                issue(Call(*self._row(dst, src, index), rest, 1, single, tmp_at))
 
             emit.loop(count, 1, row, "row")
 
         emit.pieces(self.rows, REPEAT_MAX, c.most_rows, rows, "row")
 
+    def _row(self, dst: SSAValue, src: SSAValue, row: Index) -> tuple[SSAValue, SSAValue]:
+        """The pointers that many rows further on."""
+        c, emit = self.c, self.emit
+        at_src = emit.advance(src, emit.mul(row, c.src.stride))
+        return emit.advance(dst, emit.mul(row, c.dst.stride)), at_src
+
     # ---- What a call does
 
-    def _cast(
-        self,
-        dst: SSAValue,
-        src: SSAValue,
-        tmp_at: Index,
-        mask: Index,
-        repeat: Index,
-        strides: tuple[int, ...],
-    ) -> None:
-        self._vconv(dst, src, mask, repeat, strides, self.c.mode)
+    def _cast(self, call: Call) -> None:
+        self._vconv(call.dst, call.src, call.mask, call.repeat, call.strides, self.c.mode)
 
     def _vconv(
         self,
@@ -173,12 +176,17 @@ class _Lowering:
         src: SSAValue,
         mask: Index,
         repeat: Index,
-        strides: tuple[int, ...],
+        strides: tuple[int, int],
         mode: str | None,
     ) -> None:
-        attributes: dict[str, Attribute] = {} if mode is None else {"rmode": RoundModeAttr(mode)}
         self.emit.vector(
-            CastOp, dst, [src], mask=mask, repeat=repeat, strides=strides, attributes=attributes
+            CastOp,
+            dst,
+            [src],
+            mask=mask,
+            repeat=repeat,
+            strides=(1, 1, *strides),
+            attributes={} if mode is None else {"rmode": RoundModeAttr(mode)},
         )
 
     # ---- Through 32-bit integers (spec S10)
@@ -211,33 +219,24 @@ class _Lowering:
             self._chunks(self._f16_to_i16 if self.c.dst.format == "i16" else self._f16_to_i8)
         emit.set_control(before)
 
-    def _f32_to_i16(
-        self,
-        dst: SSAValue,
-        src: SSAValue,
-        tmp_at: Index,
-        mask: Index,
-        repeat: Index,
-        strides: tuple[int, ...],
-    ) -> None:
+    def _f32_to_i16(self, call: Call) -> None:
         """In tmp lie the integers at the strides of the source, from the first row of the call."""
-        emit = self.emit
-        *_, dst_blocks, src_blocks = strides
-        tmp = emit.advance(self.tmp, tmp_at)
+        emit, (dst_blocks, src_blocks) = self.emit, call.strides
+        tmp = emit.advance(self.tmp, call.tmp_at)
+        mask, repeat = call.mask, call.repeat
         emit.set_control(self.saturating)
-        self._vconv(tmp, src, mask, repeat, (1, 1, src_blocks, src_blocks), self.c.mode)
+        self._vconv(tmp, call.src, mask, repeat, (src_blocks, src_blocks), self.c.mode)
         emit.barrier()
         emit.set_control(self.wrapping)
-        self._vconv(dst, tmp, mask, repeat, (1, 1, dst_blocks, src_blocks), None)
+        self._vconv(call.dst, tmp, mask, repeat, (dst_blocks, src_blocks), None)
         emit.barrier()
 
     def _chunks(self, chunk: Callable[[SSAValue, SSAValue, Index], None]) -> None:
         """Rows in chunks of at most 64 elements, each through the same tmp."""
-        c, emit = self.c, self.emit
+        emit = self.emit
 
         def row(index: Index) -> None:
-            src = emit.advance(self.src, emit.mul(index, c.src.stride))
-            dst = emit.advance(self.dst, emit.mul(index, c.dst.stride))
+            dst, src = self._row(self.dst, self.src, index)
             whole = emit.mul(emit.div(self.cols, CHUNK), CHUNK)
             rest = emit.rem(self.cols, CHUNK)
 
@@ -252,10 +251,10 @@ class _Lowering:
     def _f16_to_i16(self, dst: SSAValue, src: SSAValue, count: Index) -> None:
         emit = self.emit
         emit.set_control(self.saturating)
-        self._vconv(self.tmp, src, count, 1, (1, 1, 8, 4), self.c.mode)
+        self._vconv(self.tmp, src, count, 1, (8, 4), self.c.mode)
         emit.barrier()
         emit.set_control(self.wrapping)
-        self._vconv(dst, self.tmp, count, 1, (1, 1, 4, 8), None)
+        self._vconv(dst, self.tmp, count, 1, (4, 8), None)
         emit.barrier()
 
     def _f16_to_i8(self, dst: SSAValue, src: SSAValue, count: Index) -> None:
@@ -269,11 +268,7 @@ class _Lowering:
         strides = (1, 1, 1, 8, 8, 8)
         emit.vector(AndOp, self.low, [self.low, self.high], mask=count, repeat=1, strides=strides)
         emit.barrier()
-        self._vconv(self.half, self.low, count, 1, (1, 1, 8, 8), None)
+        self._vconv(self.half, self.low, count, 1, (8, 8), None)
         emit.barrier()
-        self._vconv(dst, self.half, count, 1, (1, 1, 4, 8), "TRUNC")
+        self._vconv(dst, self.half, count, 1, (4, 8), "TRUNC")
         emit.barrier()
-
-
-Call = Callable[[SSAValue, SSAValue, Index, Index, Index, tuple[int, ...]], None]
-"""One call: destination, source, offset in tmp (elements), mask, repeats, strides."""
