@@ -136,7 +136,7 @@ def capacity(c: Conversion) -> Iterator[Finding]:
             continue
         placed = place(value)
         end = size if placed is None else placed.start + size
-        if end > room:
+        if end > room or (placed is not None and placed.start < 0):
             at = "" if placed is None or size > room else f" at address {placed.start}"
             yield Finding(
                 "capacity",

@@ -49,6 +49,8 @@ CASES = [
     (KERNEL.format("%x = arith.constant 0x1FFFFFFFF : f32"), 2, 23, ["32 bits"]),
     (KERNEL.format("%x = arith.constant 300 : i8"), 2, 23, ["does not fit in i8"]),
     (KERNEL.format("%x = arith.constant " + "9" * 5000 + " : i64"), 2, 23, ["too large"]),
+    (KERNEL.format("%x = arith.constant array<i32: 1>"), 2, 23, ["a number", "array<i32: 1>"]),
+    ('module attributes {a = "\\FF"} {}', 1, 24, ["not UTF-8"]),
     (KERNEL.format("cf.br ^bb9"), 2, 9, ["'^bb9' is not defined"]),
     ("func.func @f() {\n^bb0(%x: index)\n  return\n}", 3, 3, ["expected ':'"]),
     (tcvt("rmode = #pto<round_mode RINTT>"), 2, 44, ["'RINTT'", "'RINT'"]),

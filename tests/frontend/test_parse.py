@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FileLineColLoc, ModuleOp
+from xdsl.dialects.builtin import FileLineColLoc, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 from xdsl.parser import Parser
 
@@ -162,6 +162,29 @@ def test_every_operation_has_its_location() -> None:
         "arith.addi": (3, 10),
         "func.return": (4, 5),
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("é", "é"),
+        ("\\C3\\A9", "é"),
+        (r"a\n\t\22\"\\ \41", 'a\n\t""\\ A'),
+    ],
+)
+def test_strings_and_quoted_names(text: str, content: str) -> None:
+    module = pto.parse(f'module @"{text}" attributes {{a = "{text}", b = @"{text}"}} {{}}')
+    assert module.sym_name == StringAttr(content)
+    assert module.attributes == {"a": StringAttr(content), "b": SymbolRefAttr(content)}
+    printed = pto.print_module(module)
+    assert pto.parse(printed).is_structurally_equivalent(module)
+    assert pto.print_module(pto.parse(printed)) == printed
+
+
+def test_the_short_form_of_an_attribute_with_a_dialect() -> None:
+    short = pto.parse("module attributes {pto.kernel_kind = <vector>} {}")
+    assert "pto.kernel_kind = #pto.kernel_kind<vector>" in pto.print_module(short)
+    assert pto.parse(pto.print_module(short)).is_structurally_equivalent(short)
 
 
 def test_a_written_location_wins() -> None:

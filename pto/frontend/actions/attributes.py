@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -34,7 +33,6 @@ from pto.frontend.lalr import Problem
 from pto.frontend.types import checked_integer, parse_attribute, parse_type, xdsl_attribute
 
 _SHORT_KINDS = {"location": "address_space"}
-_ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", '"': '"'}
 
 
 class AttributeActions(Base):
@@ -98,7 +96,7 @@ class AttributeActions(Base):
         return found
 
     def entry(self, key: int, value: Attribute | None) -> tuple[int, str, Attribute]:
-        return key, self.texts[key].strip('"'), UnitAttr() if value is None else value
+        return key, self._content(key, self.texts[key]), UnitAttr() if value is None else value
 
     def key(self, token: int) -> int:
         return token
@@ -119,8 +117,8 @@ class AttributeActions(Base):
             raise
 
     def _symbol(self, token: int) -> Attribute:
-        root, *nested = (part.strip('"') for part in self.texts[token][1:].split("::@"))
-        return SymbolRefAttr(root, nested)
+        root, *nested = self.texts[token][1:].split("::@")
+        return SymbolRefAttr(self._content(token, root), nested)
 
     def type_value(self, token: int) -> Attribute:
         return self.type(token)
@@ -129,7 +127,7 @@ class AttributeActions(Base):
         return self._typed_literal(literal, type)
 
     def string_value(self, token: int, type: Attribute | None) -> Attribute:
-        return make_string(_unquoted(self.texts[token]))
+        return make_string(self._content(token, self.texts[token]))
 
     def dictionary_value(self, entries: Entries) -> Attribute:
         return DictionaryAttr(entries)
@@ -147,7 +145,7 @@ class AttributeActions(Base):
 
     def short_enumeration(self, value: int) -> Attribute:
         """`<vec>` where the key says which enumeration it is of."""
-        key = self.texts[value - 3].strip('"')
+        key = self.texts[value - 3].strip('"').removeprefix("pto.")
         return enum_class(_SHORT_KINDS.get(key, key))(self.texts[value])
 
     def function_type_value(self, type: FunctionType) -> Attribute:
@@ -223,16 +221,3 @@ def _float_of_bits(bits: int, type: AnyFloat, token: int) -> float:
         return next(iter(type.unpack(bits.to_bytes(type.size, "little"), 1)))
     except NotImplementedError:
         raise Problem(token, f"a literal of type {type_text(type)} is not supported") from None
-
-
-def _unquoted(text: str) -> str:
-    body = text[1:-1]
-    if "\\" not in body:
-        return body
-    return re.sub(
-        r"\\([0-9A-Fa-f]{2}|.)",
-        lambda match: (
-            _ESCAPES.get(match[1]) or (chr(int(match[1], 16)) if len(match[1]) == 2 else match[1])
-        ),
-        body,
-    )

@@ -28,6 +28,8 @@ from pto.frontend.types import close_match
 
 INDEX = IndexType()
 _RESULT = re.compile(r"(%[\w$.-]+)(?::([0-9]+))?")
+_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+_ESCAPES = {b"n": b"\n", b"t": b"\t"}
 _NUMERIC_NAME = re.compile(r"%[0-9]+")
 _CHECKED_DIALECTS = ("arith", "scf", "cf", "func", "pto", "builtin")
 
@@ -205,6 +207,17 @@ class Base:
     def _untyped(self, tokens: Sequence[int]) -> list[SSAValue]:
         return [self._use(token) for token in tokens]
 
+    # ---- Strings and names
+
+    def _content(self, token: int, text: str) -> str:
+        """The content of a token's text, or of a part of it, that may be quoted."""
+        if not text.startswith('"'):
+            return text
+        try:
+            return unquoted(text)
+        except UnicodeDecodeError:
+            raise Problem(token, "the escapes of this string are not UTF-8") from None
+
     # ---- Locations
 
     def _location(self) -> FileLineColLoc:
@@ -305,6 +318,22 @@ class Base:
         if close or dialect != "pto":
             hint = f"; did you mean '{close}'?" if close else ""
             raise Problem(token, f"unknown operation '{name}'{hint}")
+
+
+def unquoted(text: str) -> str:
+    """The content of a quoted text, whose escapes are characters or, as in MLIR, bytes of UTF-8.
+
+    Raises UnicodeDecodeError where the bytes are none.
+    """
+    body = text[1:-1]
+    if "\\" not in body:
+        return body
+    return _ESCAPE.sub(_escape, body.encode()).decode()
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    name = match[1]
+    return _ESCAPES.get(name) or (bytes.fromhex(name.decode()) if len(name) == 2 else name)
 
 
 def escaped(text: str) -> str:

@@ -211,7 +211,9 @@ class ClauseActions(TileActions, ControlActions):
             for key in cls.get_irdl_definition().properties:
                 if key in rest and key not in given:
                     given[key] = rest.pop(key)
-        if SEGMENTS in rest and "syntax" not in given:  # in a template it stands where it is written
+        if (
+            SEGMENTS in rest and "syntax" not in given
+        ):  # in a template it stands where it is written
             given[SEGMENTS] = rest.pop(SEGMENTS)
         return self._checked(
             cls.create(

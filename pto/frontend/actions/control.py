@@ -15,9 +15,10 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue, TypedAttribute
 
 from pto.dialect.ops import SEGMENTS, opaque_op_class, segments
+from pto.dialect.types import type_text
 from pto.frontend.actions.base import (
     INDEX,
     Entries,
@@ -60,7 +61,9 @@ class ControlActions(StructureActions):
         self, attributes: Entries | None, literal: int, type: Attribute | None
     ) -> Operation:
         value = self._typed_literal(literal, type)
-        return self._make(arith.ConstantOp, (), (_type_of(value),), {"value": value}, attributes)
+        if not isinstance(value, TypedAttribute):
+            raise Problem(literal, f"arith.constant takes a number, not {type_text(value)}")
+        return self._make(arith.ConstantOp, (), (value.get_type(),), {"value": value}, attributes)
 
     def arith_binary(
         self,
@@ -321,8 +324,3 @@ class ControlActions(StructureActions):
             attributes=attributes or {},
             location=self._location(),
         )
-
-
-def _type_of(attr: Attribute) -> Attribute:
-    found: Attribute = attr.get_type()  # type: ignore[attr-defined]
-    return found

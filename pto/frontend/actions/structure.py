@@ -136,7 +136,11 @@ class StructureActions(AttributeActions):
 
     def module(self, header: Any, body: Region) -> ModuleOp:
         name, attributes, location = header
-        properties = {} if name is None else {"sym_name": make_string(self.texts[name][1:])}
+        properties = (
+            {}
+            if name is None
+            else {"sym_name": make_string(self._content(name, self.texts[name][1:]))}
+        )
         return ModuleOp.create(
             properties=properties,
             attributes=attributes or {},
@@ -155,7 +159,7 @@ class StructureActions(AttributeActions):
         parameters = parameters or []
         results = results or []
         properties: dict[str, Attribute] = {
-            "sym_name": make_string(self.texts[name][1:].strip('"')),
+            "sym_name": make_string(self._content(name, self.texts[name][1:])),
             "function_type": FunctionType.from_lists(
                 [type for _, type, _ in parameters], [type for type, _ in results]
             ),
