@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from pto.frontend import parse as parse
     from pto.frontend import print_module as print_module
     from pto.passes.verify_tcvt import verify as verify
+    from pto.runtime import ExecutionError as ExecutionError
     from pto.runtime import run as run
     from pto.tmp import tmp_bytes as tmp_bytes
 
 # Where each public name lives: importing `pto` alone imports none of them.
 _HOME = {
     "Diagnostic": "pto.diagnostics",
+    "ExecutionError": "pto.runtime",
     "ParseError": "pto.frontend",
     "convert": "pto.conversion",
     "parse": "pto.frontend",
@@ -30,6 +32,7 @@ _HOME = {
 
 __all__ = [
     "Diagnostic",
+    "ExecutionError",
     "ParseError",
     "convert",
     "parse",
