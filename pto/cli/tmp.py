@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     problems = [o for o in outcomes if isinstance(o, InputError)]
     rows = [row for o in outcomes if isinstance(o, list) for row in o]
     as_json = args.format == "json"
-    sys.stdout.write(json.dumps(rows, indent=2) + "\n" if as_json else _text(rows))
+    if as_json or rows or not problems:
+        sys.stdout.write(json.dumps(rows, indent=2) + "\n" if as_json else _text(rows))
     for problem in problems:
         print(f"pto-opt tmp: {problem}", file=sys.stderr)
     statuses = [problem.status for problem in problems]

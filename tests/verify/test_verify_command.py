@@ -333,7 +333,9 @@ def test_tmp_writes_only_with_fix(tree: Path, capsys: Out, where: list[str]) -> 
 def test_tmp_of_unreadable_and_broken_files(tree: Path, capsys: Out) -> None:
     (tree / "cut.pto").write_text(SMALL_TMP[: SMALL_TMP.index("outs")])
     assert run("tmp", tree / "cut.pto") == 1
-    assert "cut.pto:6:" in capsys.readouterr().err
+    captured = capsys.readouterr()
+    assert "cut.pto:6:" in captured.err
+    assert captured.out == ""
     assert run("tmp", "--fix", "-i", tree / "cut.pto") == 1
     (tree / "binary.pto").write_bytes(b"\xff\xfe")
     assert run("tmp", "-j", 2, tree) == 2
