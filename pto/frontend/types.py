@@ -127,6 +127,15 @@ def nearest(word: str, known: Any) -> str:
     return f"; known are {', '.join(names)}"
 
 
+def _nearest_element(word: str) -> str:
+    """As `nearest`, of the element types; those of the dialect are spelt with its prefix."""
+    spellings = {name: name for name in _KNOWN_SCALARS}
+    spellings |= {name.removeprefix("pto."): f"!{name}" for name in _ELEMENT_TYPES}
+    if close := close_match(word, spellings, 0.6):
+        return f"; did you mean '{spellings[close]}'?"
+    return f"; known are {', '.join(spellings.values())}"
+
+
 @dataclass
 class _Field:
     """One field between a tile's angle brackets: `key = value`, or a value alone."""
@@ -221,7 +230,7 @@ class _TypeActions:
             raise Problem(0, "expected a type, found a number")
         token, text = value
         if (found := scalar_type(text)) is None:
-            raise Problem(token, f"unknown type '{text}'{nearest(text, _KNOWN_SCALARS)}")
+            raise Problem(token, f"unknown type '{text}'{_nearest_element(text)}")
         return found
 
     # ---- Pointers and views

@@ -79,6 +79,8 @@ CASES = [
     (tcvt("rmode = #pto<round_mode RINT>, rmode = #pto<round_mode RINT>"), 2, 51, ["given twice"]),
     ("func.func @f(%a: !pto.tile_bufff<vec, 1x8xf32>) { return }", 1, 18, ["'!pto.tile_buf'"]),
     ("func.func @f(%a: !pto.tile_buf<vec, 1x8xf33>) { return }", 1, 41, ["'f33'", "'f32'"]),
+    ("func.func @f(%a: !pto.tile<1x8xhif8>) { return }", 1, 32, ["did you mean '!pto.hif8'"]),
+    ("func.func @f(%a: !pto.tile<1x8xf4E2M1x2>) { return }", 1, 32, ["mean '!pto.f4E2M1x2'"]),
     ("func.func @f(%a: !pto.tile_buf<vek, 1x8xf32>) { return }", 1, 32, ["'vek'"]),
     ("func.func @f(%a: !pto.tile_buf<vec, 8xf32>) { return }", 1, 37, ["two static extents"]),
     ("func.func @f(%a: !pto.tile_buf<vec, 0x8xf32>) { return }", 1, 18, ["positive"]),
