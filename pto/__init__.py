@@ -51,3 +51,7 @@ def __getattr__(name: str) -> Any:
     if (home := _HOME.get(name)) is None:
         raise AttributeError(f"module 'pto' has no attribute '{name}'")
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -26,6 +26,15 @@ def test_parse_takes_text_or_a_path(source: Any) -> None:
         pto.parse(source)
 
 
+def test_the_name_of_a_file_is_no_text() -> None:
+    with pytest.raises(pto.ParseError, match=r"pass Path\('kernels/a b.pto'\)"):
+        pto.parse("kernels/a b.pto")
+
+
+def test_public_names_are_listed() -> None:
+    assert set(pto.__all__) <= set(dir(pto))
+
+
 @pytest.mark.parametrize("module", [None, MODULE, Path("k.pto")])
 def test_a_module_is_needed(module: Any) -> None:
     with pytest.raises(TypeError, match="verify takes a module"):
@@ -84,6 +93,18 @@ def test_arguments_of_tmp_bytes(
 ) -> None:
     with pytest.raises(error, match=words):
         pto.tmp_bytes("f32", "i16", *extents, **options)
+
+
+def test_a_mode_is_a_name() -> None:
+    with pytest.raises(ValueError, match="unknown rounding mode 3; the modes are RINT"):
+        pto.convert(np.float32([1.5]), "f16", mode=3)  # type: ignore[arg-type]
+
+
+def test_arrays_of_convert() -> None:
+    with pytest.raises(TypeError, match="out is an array, not list"):
+        pto.convert(np.float32([1.5]), "f16", out=[0])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"hif8 has dtype uint8 \(codes\), not int8"):
+        pto.convert(np.int8([1]), "f32", src="hif8")
 
 
 def test_tmp_bytes_of_numpy_integers_is_an_int() -> None:

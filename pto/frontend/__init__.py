@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["NotText", "ParseError", "parse", "print_module", "source_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"
+_FILE_NAME = re.compile(r"[^\n{}]+\.pto")
 _WORD = re.compile(r"[\w.$]+")
 
 
@@ -39,6 +40,9 @@ def parse(source: str | Path, *, filename: str = "<string>") -> ModuleOp:
         source = read_text(source)
     if not isinstance(source, str):
         raise TypeError(f"parse takes a text or a Path, not {type(source).__name__}")
+    if _FILE_NAME.fullmatch(source):
+        message = f"this is the name of a file, not a text: pass Path({source!r})"
+        raise ParseError(Source(source, filename), 0, message, width=len(source))
     return _parse(Source(source.removeprefix(_BYTE_ORDER_MARK), filename))
 
 

@@ -162,11 +162,13 @@ def as_source(x: ArrayLike, src: str | Format | None) -> tuple[Array, Format]:
             raise ValueError(f"no format has arrays of dtype {array.dtype}; name one with src=")
         return array, found
     if found is not fmt and not _fits(array.dtype, fmt):
-        raise ValueError(
-            f"an array of {fmt} has dtype {fmt.carrier} or {fmt.code_dtype} (codes), "
-            f"not {array.dtype}"
-        )
+        raise ValueError(f"an array of {fmt} has dtype {_dtypes(fmt)}, not {array.dtype}")
     return array, fmt
+
+
+def _dtypes(fmt: Format) -> str:
+    codes = f"{fmt.code_dtype} (codes)"
+    return codes if fmt.carrier == fmt.code_dtype else f"{fmt.carrier} or {codes}"
 
 
 def _fits(dtype: np.dtype[Any], fmt: Format) -> bool:
@@ -188,6 +190,8 @@ def format_of_dtype(dtype: np.dtype[Any]) -> Format | None:
 def _output(shape: tuple[int, ...], dst: Format, out: Array | None) -> Array:
     if out is None:
         return np.empty(shape, dst.carrier)
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is an array, not {type(out).__name__}")
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}, the input {shape}")
     if not _fits(out.dtype, dst):

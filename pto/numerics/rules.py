@@ -111,7 +111,7 @@ def canonical_mode(mode: str | None) -> str | None:
     """
     if mode is None:
         return None
-    canonical = mode.upper().removeprefix("CAST_")
+    canonical = str(mode).upper().removeprefix("CAST_")
     if canonical not in MODES:
         raise ValueError(f"unknown rounding mode {mode!r}; the modes are {', '.join(MODES)}")
     return canonical
