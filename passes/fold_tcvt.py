@@ -24,7 +24,7 @@ from pto.dialect.ops import AllocTileOp, TCvtOp, opaque_op_class, segments
 from pto.dialect.types import TileBufType, TileType, element_format
 from pto.numerics import FORMATS
 from pto.numerics.rules import has_saturation
-from pto.passes.tile_conversion import check_default_sat, conversions
+from pto.passes.lowering.tile_conversion import check_default_sat, conversions
 from pto.targets import TCVT_TARGETS, lookup
 from pto.targets.grids import grid
 

@@ -35,10 +35,10 @@ from pto.dialect.ops import TCvtOp, segments
 from pto.dialect.types import Tile, TileBufType, TileType, elements_per_column
 from pto.numerics import FORMATS
 from pto.numerics.rules import MODES, has_saturation, modes, natural_mode
-from pto.passes.allocation import allocate, free_address
-from pto.passes.chain_check import counterexample
-from pto.passes.placement import tile_bytes
-from pto.passes.tile_conversion import (
+from pto.passes.analysis.placement import tile_bytes
+from pto.passes.lowering.allocation import allocate, free_address
+from pto.passes.lowering.chain_check import counterexample
+from pto.passes.lowering.tile_conversion import (
     check_default_sat,
     conversions,
     fail,

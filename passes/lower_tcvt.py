@@ -17,9 +17,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from pto.passes import lower_tcvt_a2a3, lower_tcvt_a5
-from pto.passes.module_target import named_target
-from pto.passes.tile_conversion import analyse, check_default_sat, conversions
+from pto.passes.analysis.module_target import named_target
+from pto.passes.lowering import lower_tcvt_a2a3, lower_tcvt_a5
+from pto.passes.lowering.tile_conversion import analyse, check_default_sat, conversions
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from xdsl.rewriter import Rewriter
 
 from pto.dialect.ops import TCvtOp, segments
 from pto.dialect.types import Tile, TileBufType, TileType, element_format
-from pto.passes.allocation import allocate, free_address
-from pto.passes.placement import row_stride
-from pto.passes.tile_conversion import (
+from pto.passes.analysis.placement import row_stride
+from pto.passes.lowering.allocation import allocate, free_address
+from pto.passes.lowering.tile_conversion import (
     check_default_sat,
     conversions,
     saturation_of,

@@ -21,7 +21,7 @@ from xdsl.rewriter import Rewriter
 
 from pto.dialect.ops import OpaqueOp, RegularOp, TCvtOp, segments
 from pto.dialect.types import TileBufType, TileType, type_text
-from pto.passes.allocation import allocate
+from pto.passes.lowering.allocation import allocate
 
 SEGMENTS = "operandSegmentSizes"
 

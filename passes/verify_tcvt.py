@@ -22,12 +22,12 @@ from pto.diagnostics import Diagnostic, FileReport, keep_lines, render_text, rul
 from pto.dialect.ops import TCvtOp
 from pto.dialect.types import TileBufType, TileType, element_format
 from pto.frontend.source import Source, source_of
-from pto.passes.locate import Locator, position
-from pto.passes.module_target import NamedTarget, named_target
-from pto.passes.tcvt_chains import DoubleRounding, Step, find_double_rounding
-from pto.passes.tcvt_findings import Conversion, Finding, Where
-from pto.passes.tcvt_rules import RULES
-from pto.passes.vcvt_rules import VCVT, register_conversion
+from pto.passes.analysis.locate import Locator, position
+from pto.passes.analysis.module_target import NamedTarget, named_target
+from pto.passes.rules.tcvt_chains import DoubleRounding, Step, find_double_rounding
+from pto.passes.rules.tcvt_findings import Conversion, Finding, Where
+from pto.passes.rules.tcvt_rules import RULES
+from pto.passes.rules.vcvt_rules import VCVT, register_conversion
 from pto.targets import TCVT_TARGETS, UnknownTarget, lookup, resolve
 
 _RUN_ARCH = re.compile(r"RUN:.*--pto-arch[= ](\w+)")

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").rglob("*.pto"))
 
 
-@pytest.fixture()
+@pytest.fixture
 def xdsl_context() -> Context:
     """A context with the dialects that every xDSL tool finds, this package's among them."""
     context = Context()

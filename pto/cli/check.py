@@ -119,7 +119,7 @@ def _parts(text: str) -> Iterator[str]:
 def _check_part(text: str, report: FileReport, settings: Settings) -> None:
     import pto
     from pto.dialect.ops import TCvtOp
-    from pto.passes.module_target import named_target
+    from pto.passes.analysis.module_target import named_target
     from pto.passes.verify_tcvt import verify
 
     try:

@@ -30,7 +30,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from pto.cli.files import read_input, write_whole
 from pto.frontend import NotText, ParseError, print_module
 from pto.passes import ALL_PASSES
-from pto.passes.locate import position
+from pto.passes.analysis.locate import position
 from pto.targets import UnknownTarget
 
 

@@ -21,7 +21,7 @@ from pto.cli.files import (
 )
 
 if TYPE_CHECKING:
-    from pto.passes.tmp_uses import TmpUse
+    from pto.passes.analysis.tmp_uses import TmpUse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,7 +89,7 @@ def _default_sat(args: argparse.Namespace) -> str:
 
 def _uses(path: str, arch: str | None, default_sat: str) -> tuple[Any, list[TmpUse]]:
     import pto
-    from pto.passes.tmp_uses import tmp_uses
+    from pto.passes.analysis.tmp_uses import tmp_uses
 
     try:
         module = pto.parse(read_text(path), filename=path)
@@ -191,7 +191,7 @@ def _state(row: dict[str, Any]) -> str:
 
 def _fix(path: str, arch: str | None, args: argparse.Namespace) -> int:
     from pto.frontend.source import source_of
-    from pto.passes.grow_tmp import grow_tmp_tiles
+    from pto.passes.analysis.grow_tmp import grow_tmp_tiles
 
     module, uses = _uses(path, arch, _default_sat(args))
     source = source_of(module)

@@ -15,7 +15,7 @@ from samples import samples
 
 import pto
 from pto.dialect.ops import TCvtOp
-from pto.passes.tcvt_chains import Step, follow
+from pto.passes.rules.tcvt_chains import Step, follow
 from pto.targets import Pair, tcvt_table
 
 Array = np.ndarray[Any, Any]

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 
 from pto.diagnostics import Diagnostic, Severity, rules
 from pto.frontend.source import Source, position_of
-from pto.passes.tcvt_findings import Finding, Where
+from pto.passes.rules.tcvt_findings import Finding, Where
 from pto.spans import Span, Statement, find_statement, part_of_type
 
 _ALLOW = re.compile(r"(?://|#(?=\s)).*?\bpto:\s*allow\(([^)]*)\)")

@@ -8,7 +8,7 @@ from functools import cached_property
 from pto.diagnostics import Severity
 from pto.dialect.ops import TCvtOp
 from pto.dialect.types import element_format, type_text
-from pto.passes.placement import AnyTile, row_stride
+from pto.passes.analysis.placement import AnyTile, row_stride
 from pto.targets import TCVT_TARGETS, Pair, lookup, product
 from pto.tmp import TmpTerms, tmp_bytes, tmp_bytes_up_to, tmp_terms
 

@@ -11,10 +11,10 @@ from xdsl.ir import Operation
 
 from pto.dialect.ops import TCvtOp
 from pto.dialect.types import TileBufType, TileType
-from pto.passes.locate import position
-from pto.passes.module_target import named_target
-from pto.passes.placement import row_stride, tile_bytes
-from pto.passes.tcvt_findings import Conversion
+from pto.passes.analysis.locate import position
+from pto.passes.analysis.module_target import named_target
+from pto.passes.analysis.placement import row_stride, tile_bytes
+from pto.passes.rules.tcvt_findings import Conversion
 from pto.targets import TMP_TARGET, resolve
 from pto.tmp import TmpTerms
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pto.passes import tcvt_saturation, tcvt_tiles, tcvt_tmp, tcvt_types
-from pto.passes.tcvt_findings import Conversion, Finding
+from pto.passes.rules import tcvt_saturation, tcvt_tiles, tcvt_tmp, tcvt_types
+from pto.passes.rules.tcvt_findings import Conversion, Finding
 
 RULES: tuple[Callable[[Conversion], Iterator[Finding]], ...] = (
     tcvt_types.type_pair,

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from pto.dialect.types import TileBufType, elements_per_column, type_text
-from pto.passes.tcvt_findings import Conversion, Finding, Where
+from pto.passes.rules.tcvt_findings import Conversion, Finding, Where
 from pto.targets import ROUND_MODES, Pair, product, tcvt_table
 from pto.targets.grids import is_integer
 from pto.targets.routes import find_route

@@ -32,9 +32,9 @@ from pto.dialect.machine_ops import (
 )
 from pto.dialect.types import TileBufType
 from pto.numerics import FORMATS
-from pto.passes.emitter import Emitter, Index
-from pto.passes.placement import tile_bytes
-from pto.passes.tile_conversion import TileConversion, fail
+from pto.passes.analysis.placement import tile_bytes
+from pto.passes.lowering.emitter import Emitter, Index
+from pto.passes.lowering.tile_conversion import TileConversion, fail
 from pto.tmp import tmp_bytes
 
 CHUNK = 64

@@ -14,9 +14,9 @@ from xdsl.ir import Operation, SSAValue
 from pto.dialect.ops import AllocTileOp, SubviewOp
 from pto.dialect.types import TileBufType
 from pto.frontend.source import Source
-from pto.passes.locate import position
-from pto.passes.placement import grown
-from pto.passes.tmp_uses import TmpUse
+from pto.passes.analysis.locate import position
+from pto.passes.analysis.placement import grown
+from pto.passes.analysis.tmp_uses import TmpUse
 from pto.spans import Group, Span, find_statement
 
 _RESULT = re.compile(r"(%[\w$.\-]+)\s*=\s*$")

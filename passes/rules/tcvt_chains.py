@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from pto.dialect.ops import AllocTileOp, RegularOp, SubviewOp, TCvtOp
 from pto.dialect.types import TileBufType, TileType
-from pto.passes.placement import AnyTile, constant, root, tile_bytes
+from pto.passes.analysis.placement import AnyTile, constant, root, tile_bytes
 from pto.targets.grids import Grid, grid, is_integer, loses
 
 _DIRECTED = ("FLOOR", "CEIL", "TRUNC")

@@ -8,9 +8,9 @@ from xdsl.ir import Operation, SSAValue
 
 from pto.dialect.ops import AllocTileOp, segments
 from pto.dialect.types import TileBufType, TileType, elements_per_column
-from pto.passes.emitter import Emitter
-from pto.passes.placement import constant, tile_bytes
-from pto.passes.tile_conversion import fail
+from pto.passes.analysis.placement import constant, tile_bytes
+from pto.passes.lowering.emitter import Emitter
+from pto.passes.lowering.tile_conversion import fail
 from pto.targets import unified_buffer_bytes
 
 ALIGNMENT = 32

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from pto.dialect.types import OpaqueType
-from pto.passes.tcvt_findings import Finding, Where
+from pto.passes.rules.tcvt_findings import Finding, Where
 from pto.targets import Pair, astype_pair
 
 VCVT = "pto.vcvt"

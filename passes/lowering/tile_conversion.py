@@ -10,8 +10,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 from pto.dialect.ops import TCvtOp
 from pto.dialect.types import TileBufType, TileType, element_format, elements_per_column, type_text
-from pto.passes.module_target import named_target
-from pto.passes.placement import bits_per_column, row_stride
+from pto.passes.analysis.module_target import named_target
+from pto.passes.analysis.placement import bits_per_column, row_stride
 from pto.targets import TCVT_TARGETS, Pair, UnknownTarget, lookup, resolve
 
 BLOCK_BITS = 256

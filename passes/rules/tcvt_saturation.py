@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pto.passes.tcvt_findings import Conversion, Finding, Where
+from pto.passes.rules.tcvt_findings import Conversion, Finding, Where
 from pto.targets import product
 from pto.targets.grids import is_integer
 

@@ -17,8 +17,8 @@ from xdsl.rewriter import Rewriter
 from pto.dialect.machine_ops import REPEAT_BYTES
 from pto.dialect.register_ops import LETTER_OF_MODE, PARTS
 from pto.numerics import FORMATS
-from pto.passes.emitter import Emitter, Index
-from pto.passes.tile_conversion import TileConversion
+from pto.passes.lowering.emitter import Emitter, Index
+from pto.passes.lowering.tile_conversion import TileConversion
 
 UI8 = IntegerType(8, Signedness.UNSIGNED)
 

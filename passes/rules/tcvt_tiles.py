@@ -12,7 +12,7 @@ from pto.dialect.types import (
     elements_per_column,
     type_text,
 )
-from pto.passes.placement import (
+from pto.passes.analysis.placement import (
     BLOCK_BYTES,
     AnyTile,
     Placement,
@@ -20,7 +20,7 @@ from pto.passes.placement import (
     place,
     tile_bytes,
 )
-from pto.passes.tcvt_findings import Conversion, Finding, Where, static
+from pto.passes.rules.tcvt_findings import Conversion, Finding, Where, static
 from pto.targets import TCVT_TARGETS, unified_buffer_bytes
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pto.dialect.types import TileBufType, type_text
-from pto.passes.placement import BLOCK_BYTES, AnyTile, grown, tile_bytes
-from pto.passes.tcvt_findings import Conversion, Finding, Where, static
+from pto.passes.analysis.placement import BLOCK_BYTES, AnyTile, grown, tile_bytes
+from pto.passes.rules.tcvt_findings import Conversion, Finding, Where, static
 
 
 def tmp_tile(c: Conversion) -> Iterator[Finding]:

@@ -1,0 +1,1 @@
+"""Facts about modules that several passes and commands ask for: places, addresses, targets, tmp."""

@@ -1,0 +1,1 @@
+"""What the lowering passes share, and the lowering of each target."""

@@ -1,0 +1,1 @@
+"""The rules that tile conversions are verified against (spec V)."""
