@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
-from pto.cli.files import InputError
+from pto.cli.files import InputError, is_stream, replacing
 from pto.dialect.types import (
     PartitionTensorViewType,
     PtrType,
@@ -55,7 +56,7 @@ def read_value(name: str, type_: Attribute, text: str) -> Any:
     if text.endswith(".bin"):
         return _read_bin(text, element)
     raise UsageError(
-        f"{name} is a {type_text(type_)}: give FILE.npy, FILE.bin or zeros:SHAPE, not {text!r}"
+        f"{name} is of type {type_text(type_)}: give FILE.npy, FILE.bin or zeros:SHAPE, not {text!r}"
     )
 
 
@@ -73,7 +74,9 @@ def _scalar(name: str, type_: Attribute, text: str) -> int | float:
             return _WORDS[word]
         return int(word, 0) if is_integer(type_) else float(word)
     except ValueError:
-        raise UsageError(f"{name} is a {type_text(type_)}; {text!r} is no such number") from None
+        raise UsageError(
+            f"{name} is of type {type_text(type_)}; {text!r} is no such number"
+        ) from None
 
 
 def read_npy(path: str, element: Element) -> Array:
@@ -111,12 +114,22 @@ def write_array(path: str, array: Array) -> None:
     array = np.ascontiguousarray(array)
     if array.dtype.isbuiltin != 1:  # not numpy's own
         array = array.view(f"u{array.dtype.itemsize}")
+    if not path.endswith((".bin", ".npy")):
+        raise UsageError(f"{path}: the name of an output ends in .npy or .bin")
     try:
-        if path.endswith(".bin"):
-            array.tofile(path)
-        elif path.endswith(".npy"):
-            np.save(path, array, allow_pickle=False)
+        if is_stream(Path(path)):
+            _write(path, array, path)
         else:
-            raise UsageError(f"{path}: the name of an output ends in .npy or .bin")
+            with replacing(Path(path)) as temporary:
+                _write(str(temporary), array, path)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _write(file: str, array: Array, named: str) -> None:
+    """Writes the array to a file, in the format that the ending of `named` says."""
+    with open(file, "wb") as stream:
+        if named.endswith(".bin"):
+            stream.write(array.tobytes())
+        else:
+            np.save(stream, array, allow_pickle=False)

@@ -54,7 +54,7 @@ def bind(name: str, type_: Attribute, given: object) -> Argument:
     if isinstance(given, np.ndarray) and given.size == 1:
         given = given.reshape(()).item()
     if not isinstance(given, int | float | np.generic):
-        raise ArgumentFault(f"%{name} is a {type_text(type_)}, not {_kind_of(given)}")
+        raise ArgumentFault(f"%{name} is of type {type_text(type_)}, not {_kind_of(given)}")
     return Argument(scalar(given, type_), lambda: None)
 
 
@@ -137,7 +137,9 @@ def _bind_view(
     if len(static) != given.ndim or any(
         extent not in (None, actual) for extent, actual in zip(static, given.shape, strict=True)
     ):
-        raise ArgumentFault(f"%{name} is a {type_text(type_)}, not an array of shape {given.shape}")
+        raise ArgumentFault(
+            f"%{name} is of type {type_text(type_)}, not an array of shape {given.shape}"
+        )
     strides: list[int] = []
     step = 1
     for extent in reversed(given.shape):

@@ -161,8 +161,8 @@ def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None
         ),
         (["--arg", "x=x.npy", "--arg", "n=3"], 1, "elements 0 to 4 of axis 0 of %x, which has 3"),
         (["--arg", "z=x.npy"], 2, "no argument 'z'; arguments: x, y, n, block_idx"),
-        (["--arg", "x=3"], 2, "x is a !pto.ptr<f32>: give FILE.npy, FILE.bin or zeros:SHAPE"),
-        (["--arg", "n=many"], 2, "n is a index; 'many' is no such number"),
+        (["--arg", "x=3"], 2, "x is of type !pto.ptr<f32>: give FILE.npy, FILE.bin or zeros:SHAPE"),
+        (["--arg", "n=many"], 2, "n is of type index; 'many' is no such number"),
         (["--arg", "x=absent.npy"], 2, "absent.npy: No such file"),
         (["--arg", "x=cast.pto.npy"], 2, "cast.pto.npy: "),
         (["--arg", "x=expected.npy", "--arg", "n=8"], 2, "%x takes an array of float32"),
@@ -237,3 +237,15 @@ def test_distances_of_nan_zero_and_extremes() -> None:
     smallest, largest = np.array([1 << 63], np.uint64), np.array([(1 << 63) - 1], np.uint64)
     widest = compare(smallest, largest, FORMATS["i64"])
     assert widest.largest == (1 << 64) - 1
+
+
+def test_an_output_that_cannot_be_written_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel = str(Path(__file__).parents[2] / "examples" / "ssa.pto")
+    arguments = ["run", kernel, "--arg", "x=zeros:8x32"]
+    assert main([*arguments, "--out", f"y={tmp_path / 'no' / 'y.npy'}"]) == 2
+    assert main([*arguments, "--out", f"y={tmp_path / 'y.npy'}"]) == 0
+    assert np.load(tmp_path / "y.npy").shape == (8, 32)
+    assert [path.name for path in tmp_path.iterdir()] == ["y.npy"]
+    assert "No such file or directory" in capsys.readouterr().err
