@@ -56,7 +56,8 @@ def read_value(name: str, type_: Attribute, text: str) -> Any:
     if text.endswith(".bin"):
         return _read_bin(text, element)
     raise UsageError(
-        f"{name} is of type {type_text(type_)}: give FILE.npy, FILE.bin or zeros:SHAPE, not {text!r}"
+        f"{name} is of type {type_text(type_)}: give FILE.npy, FILE.bin or zeros:SHAPE, "
+        f"not {text!r}"
     )
 
 
