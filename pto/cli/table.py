@@ -46,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the tables and returns the exit status."""
+    from pto.numerics.formats import format_name
+
+    args.src, args.dst = (name and format_name(name) for name in (args.src, args.dst))
     for name in (args.src, args.dst):
         if name is not None and name not in ELEMENT_FORMATS:
             known = ", ".join(ELEMENT_FORMATS)

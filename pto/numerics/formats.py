@@ -206,10 +206,31 @@ _ALL = [
 FORMATS: dict[str, Format] = {fmt.name: fmt for fmt in _ALL}
 
 
+#: Other spellings of formats, in lower case: those of `.pto` files (spec F).
+_SPELLINGS = {
+    "half": "f16",
+    "f8e4m3": "f8e4m3fn",
+    "f8e8m0fnu": "f8e8m0",
+    "f4e2m1x2": "f4e2m1",
+    "f4e2m1fn": "f4e2m1",
+    "f4e1m2x2": "f4e1m2",
+    **{f"si{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
+    **{f"u{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)},
+}
+
+
+def format_name(text: str) -> str:
+    """The name in spec F of a format in any spelling that `.pto` files have; else the text."""
+    plain = text.removeprefix("!pto.").lower()
+    plain = _SPELLINGS.get(plain, plain)
+    return plain if plain in FORMATS else text
+
+
 def format_of(name: str | Format) -> Format:
-    """The format called `name`. Raises ValueError that lists the formats."""
+    """The format called `name`, in any spelling. Raises ValueError that lists the formats."""
     if isinstance(name, Format):
         return name
+    name = format_name(name)
     if name not in FORMATS:
         raise ValueError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
     return FORMATS[name]

@@ -10,7 +10,7 @@ from numeric_reference import WIDTHS, decode
 
 from pto.numerics import FORMATS, encode, formats, pack4, unpack4
 from pto.numerics import decode as decode_array
-from pto.numerics.formats import value_of
+from pto.numerics.formats import format_of, value_of
 
 
 @pytest.mark.parametrize("name", [n for n in WIDTHS if WIDTHS[n] <= 16])
@@ -111,3 +111,25 @@ def test_importing_the_records_loads_no_array_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("half", "f16"),
+        ("F32", "f32"),
+        ("f8E4M3FN", "f8e4m3fn"),
+        ("f8E4M3", "f8e4m3fn"),
+        ("f8E5M2", "f8e5m2"),
+        ("!pto.f8E8M0", "f8e8m0"),
+        ("f8E8M0FNU", "f8e8m0"),
+        ("!pto.hif8", "hif8"),
+        ("!pto.f4E2M1x2", "f4e2m1"),
+        ("f4E2M1FN", "f4e2m1"),
+        ("!pto.f4E1M2x2", "f4e1m2"),
+        ("si16", "i16"),
+        ("u32", "ui32"),
+    ],
+)
+def test_spellings_of_pto_files(text: str, name: str) -> None:
+    assert format_of(text).name == name
