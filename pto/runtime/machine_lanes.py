@@ -160,8 +160,41 @@ class Lanes:
             items = self._flat(memory)[(self._offsets + address) // self.item.itemsize].reshape(-1)
         return unpack4(items) if self.bits == 4 else items
 
-    def store(self, memory: Memory, address: int, codes: Array) -> None:
-        """Writes the elements' codes; all other bytes stay as they are."""
+    def undefined(self, memory: Memory, address: int) -> Array | None:
+        """Which elements are undefined, in order, one flag each; None for none."""
+        if memory.undefined is None:
+            return None
+        if self._strides is not None:
+            items = self._item_bytes(memory.undefined, address).any(axis=2).reshape(-1)
+        else:
+            assert self._offsets is not None
+            items = memory.undefined[self._offsets + address].reshape(-1)
+        if not items.any():
+            return None
+        return np.repeat(items, 2) if self.bits == 4 else items
+
+    def store(
+        self, memory: Memory, address: int, codes: Array, undefined: Array | None = None
+    ) -> None:
+        """Writes the elements' codes; all other bytes stay as they are.
+
+        `undefined` says which of them are, None for none.
+        """
+        self._store_codes(memory, address, codes)
+        if undefined is None and memory.undefined is None:
+            return
+        items: Array = np.zeros(self._shape, np.bool_)
+        if undefined is not None:
+            items = undefined.reshape(*self._shape, -1).any(axis=2)  # two of 4 bits share a byte
+        flags = memory.undefined_flags()
+        if self._strides is not None:
+            self._item_bytes(flags, address)[...] = items[..., None]
+            return
+        assert self._offsets is not None
+        for byte in range(self.item.itemsize):
+            flags[self._offsets + (address + byte)] = items
+
+    def _store_codes(self, memory: Memory, address: int, codes: Array) -> None:
         items = (pack4(codes) if self.bits == 4 else codes).reshape(self._shape)
         if self._strides is not None:
             np.ndarray(self._shape, self.item, memory.data, address, self._strides)[...] = items
@@ -182,6 +215,12 @@ class Lanes:
         last = self.item.itemsize - 1
         written: Array = memory.written[self._offsets + address]
         return written if last == 0 else written & memory.written[self._offsets + (address + last)]
+
+    def _item_bytes(self, flags: Array, address: int) -> Array:
+        """The flags of dense lanes: repeats, items, bytes of an item."""
+        assert self._strides is not None
+        shape = (*self._shape, self.item.itemsize)
+        return np.ndarray(shape, np.bool_, flags, address, (*self._strides, 1))
 
     def _flat(self, memory: Memory) -> Array:
         return np.ndarray((memory.size // self.item.itemsize,), self.item, memory.data)

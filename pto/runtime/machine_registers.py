@@ -27,11 +27,14 @@ VL = 256
 class Register:
     """256 bytes, and which of them hold data: what a load took from memory never written does not.
 
-    `known` None means all of them.
+    `known` None means all of them, and `defined` likewise for undefined elements in memory, of
+    which `cause` tells where they came about.
     """
 
     data: Array
     known: Array | None = None
+    defined: Array | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +125,25 @@ def load(dist: str) -> Callable[[VectorUnit, UbPointer, bool], Register]:
         if data.size < size:
             data = np.concatenate([data, np.zeros(size - data.size, np.uint8)])
             known = np.concatenate([known, np.zeros(size - known.size, np.bool_)])
-        all_known = b"\0" not in known.tobytes()  # faster than `all`
-        if item == lane:
-            return Register(data.copy(), None if all_known else known.copy())
+        defined = None if memory.undefined is None else ~memory.undefined[start : start + size]
+        if defined is not None and defined.size < size:
+            defined = np.concatenate([defined, np.ones(size - defined.size, np.bool_)])
+        spread = data.copy() if item == lane else _spread(data, item, lane)
         return Register(
-            _spread(data, item, lane), None if all_known else _spread_known(known, item, lane)
+            spread,
+            _lane_flags(known, item, lane),
+            _lane_flags(defined, item, lane),
+            memory.cause,
         )
 
     return vlds
+
+
+def _lane_flags(flags: Array | None, item: int, lane: int) -> Array | None:
+    """The flags of a register's bytes from those of the items loaded; None if all are set."""
+    if flags is None or b"\0" not in flags.tobytes():  # faster than `all`
+        return None
+    return flags.copy() if item == lane else _spread_known(flags, item, lane)
 
 
 def _spread(data: Array, item: int, lane: int) -> Array:
@@ -164,6 +178,12 @@ def store(dist: str) -> Callable[[VectorUnit, Register, UbPointer, Predicate], N
         memory = pointer.use.memory
         memory.data[start : start + size] = data.view(np.uint8)[:size]
         memory.written[start : start + size] = True
+        if value.defined is not None:
+            stored = value.defined.reshape(-1, lane)[:lanes, :item].reshape(-1)
+            memory.undefined_flags()[start : start + size] = ~stored
+            memory.cause = value.cause
+        elif memory.undefined is not None:
+            memory.undefined[start : start + size] = False
 
     return vsts
 
@@ -194,11 +214,17 @@ def astype(
         codes[lanes * pairs :] = 0
         unit.report.instructions[name] += 1
         unit.report.elements += lanes * pairs
-        if value.known is None:
+        if value.known is None and value.defined is None:
             return Register(put(codes))
-        known = take_known(value.known)
-        known[lanes:] = True  # zero
-        return Register(put(codes), put_known(known))
+        known, defined = (flags_of(flags, lanes) for flags in (value.known, value.defined))
+        return Register(put(codes), known, defined, value.cause)
+
+    def flags_of(flags: Array | None, lanes: int) -> Array | None:
+        if flags is None:
+            return None
+        units = take_known(flags)
+        units[lanes:] = True  # zero
+        return put_known(units)
 
     return vcvt
 

@@ -162,12 +162,16 @@ _NO_SHIFTS = (0, 0, 0)
 def _run(
     lanes: list[Lanes], shifts: Sequence[int], pointers: list[UbPointer], compute: Compute
 ) -> None:
-    sources = [
-        lanes[i].codes(pointers[i].use.memory, pointers[i].address + shifts[i])
-        for i in range(1, len(lanes))
-    ]
-    target = pointers[0]
-    lanes[0].store(target.use.memory, target.address + shifts[0], compute(*sources))
+    sources = []
+    undefined: Array | None = None
+    memory = pointers[0].use.memory
+    for lane, pointer, shift in zip(lanes[1:], pointers[1:], shifts[1:], strict=False):
+        source, address = pointer.use.memory, pointer.address + shift
+        sources.append(lane.codes(source, address))
+        if (found := lane.undefined(source, address)) is not None:
+            undefined = found if undefined is None else undefined | found
+            memory.cause = source.cause
+    lanes[0].store(memory, pointers[0].address + shifts[0], compute(*sources), undefined)
 
 
 Instruction = Callable[[VectorUnit, list[UbPointer], list[int]], None]

@@ -33,6 +33,12 @@ class Memory:
         self.cause = ""
         """What made elements undefined most recently."""
 
+    def undefined_flags(self) -> Array:
+        """`undefined`, made where there is none yet."""
+        if self.undefined is None:
+            self.undefined = np.zeros(self.size, bool)
+        return self.undefined
+
 
 LARGEST_GROWN = 1 << 32
 """Bytes up to which an array that was not given is made."""

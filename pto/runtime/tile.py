@@ -190,9 +190,7 @@ class Tile:
 
     def mark_undefined(self, items: Array, cause: str) -> None:
         """Notes that these items of the valid region, which was just written, are undefined."""
-        if self.memory.undefined is None:
-            self.memory.undefined = np.zeros(self.memory.size, bool)
-        self._shadow(self.memory.undefined)[...] = items[..., None]
+        self._shadow(self.memory.undefined_flags())[...] = items[..., None]
         self.memory.cause = cause
 
     def values(self) -> Array:

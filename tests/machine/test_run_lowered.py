@@ -5,9 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 
@@ -97,6 +99,51 @@ def test_lowered_programs_need_the_machine() -> None:
     given = [np.copy(v) if isinstance(v, np.ndarray) else v for v in KERNELS["partial_tile"]]
     with pytest.raises(ExecutionError, match="pto-opt run --machine"):
         pto.run(_lower(_module("partial_tile"), "a2a3"), None, *given)
+
+
+HALF_DEFINED = """func.func @f(%x: !pto.tile_buf<vec, 4x32xf32, valid=2x32>,
+    %w: !pto.tile_buf<vec, 4x32xf32>) -> !pto.tile_buf<vec, 4x32xDST VALID> {
+  %at = arith.constant 64 : i64
+  %b = pto.alloc_tile : !pto.tile_buf<vec, 4x32xf32>
+  pto.tadd ins(%x, %x : !pto.tile_buf<vec, 4x32xf32, valid=2x32>, !pto.tile_buf<vec, 4x32xf32, valid=2x32>) outs(%b : !pto.tile_buf<vec, 4x32xf32>)
+  %d = pto.alloc_tile addr = %at : !pto.tile_buf<vec, 4x32xDST>
+  %y = pto.alloc_tile addr = %at : !pto.tile_buf<vec, 4x32xDST VALID>
+  pto.tcvt ins(%b : !pto.tile_buf<vec, 4x32xf32>) outs(%d : !pto.tile_buf<vec, 4x32xDST>)
+  OVERWRITE
+  return %y : !pto.tile_buf<vec, 4x32xDST VALID>
+}"""
+"""Only the first two rows of %b, and so of what it is converted to, are defined."""
+OVERWRITE = (
+    "pto.tcvt ins(%w : !pto.tile_buf<vec, 4x32xf32>) outs(%d : !pto.tile_buf<vec, 4x32xDST>)"
+)
+
+
+def _half_defined(dst: str, arch: str, valid: str = "", overwrite: str = "") -> NDArray[Any]:
+    text = HALF_DEFINED.replace("OVERWRITE", overwrite)
+    text = text.replace(" VALID", valid).replace("DST", dst)
+    module = _lower(pto.parse(text), arch)
+    result: NDArray[Any] = run_lowered(module, "f", VALUES_4X32, VALUES_4X32, arch=arch)[0]
+    return result
+
+
+VALUES_4X32 = VALUES[:4, :32].astype(np.float32)
+
+
+@pytest.mark.parametrize("arch", ["a2a3", "a5"])
+@pytest.mark.parametrize("dst", ["f32", "f16", "i32", "i64"])
+def test_undefined_elements(dst: str, arch: str) -> None:
+    """They stay undefined through a conversion, and are defined once another one wrote them."""
+    with pytest.raises(ExecutionError, match="undefined: 64 of 128, the first at row 2") as caught:
+        _half_defined(dst, arch)
+    assert "beyond the valid region of a source" in str(caught.value)
+    held = _half_defined(dst, arch, valid=", valid=2x32")
+    assert np.array_equal(held, _expected(dst, VALUES_4X32[:2] * 2))
+    written = _half_defined(dst, arch, overwrite=OVERWRITE)
+    assert np.array_equal(written, _expected(dst, VALUES_4X32))
+
+
+def _expected(dst: str, values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(np.float16) if dst == "f16" else np.rint(values)
 
 
 def test_command_line(tmp_path: Path) -> None:
