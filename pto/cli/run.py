@@ -143,7 +143,7 @@ class _Session:
             raise UsageError(str(error)) from None
         self._names = list(self.kernel.arguments)
         self._places = _places(args)
-        self._out = dict(self._named(text, "--out") for text in args.out)
+        self._out = self._named_outputs()
         self._check = self._named_checks()
         self._given = self._read_arguments()
         self._bound = self._bind()
@@ -292,9 +292,22 @@ class _Session:
         type_ = self.kernel.op.function_type.outputs.data[number]
         return np.asarray(self._results[number]), element_of(getattr(type_, "dtype", type_))
 
+    def _named_outputs(self) -> dict[str, str]:
+        """Where arrays go. What cannot be written is said before the run, not after it."""
+        from pto.cli.run_values import UsageError, check_output_name, element_behind
+
+        out = dict(self._named(text, "--out") for text in self._options.out)
+        for name, path in out.items():
+            check_output_name(path)
+            if name in self._names and element_behind(self.kernel.arguments[name]) is None:
+                raise UsageError(f"{name} is a scalar; only arrays are written")
+        return out
+
     def _named_checks(self) -> dict[str, str]:
         from pto.cli.run_values import UsageError
 
+        if self._options.tolerance < 0:
+            raise UsageError(f"--tolerance {self._options.tolerance}: at least 0")
         checks = {}
         for text in self._options.check:
             if "=" in text:
@@ -436,7 +449,9 @@ def _places(args: argparse.Namespace) -> list[Place]:
     from pto.runtime.api import Place
 
     def chosen(index: int | None, count: int, option: str) -> Sequence[int]:
-        if count < 1 or (index is not None and not 0 <= index < count):
+        if count < 1:
+            raise UsageError(f"--{option}-num {count}: at least 1")
+        if index is not None and not 0 <= index < count:
             raise UsageError(f"--{option}-idx {index} of --{option}-num {count}")
         return range(count) if index is None else (index,)
 

@@ -107,6 +107,12 @@ def _read_bin(path: str, element: Element) -> Array:
     return data.view(element.storage)
 
 
+def check_output_name(path: str) -> None:
+    """Raises UsageError for an ending that `write_array` does not know."""
+    if not path.endswith((".bin", ".npy")):
+        raise UsageError(f"{path}: the name of an output ends in .npy or .bin")
+
+
 def write_array(path: str, array: Array) -> None:
     """Writes a `.npy` file (bit patterns for dtypes that numpy lacks), raw bytes for `.bin`.
 
@@ -115,8 +121,6 @@ def write_array(path: str, array: Array) -> None:
     array = np.ascontiguousarray(array)
     if array.dtype.isbuiltin != 1:  # not numpy's own
         array = array.view(f"u{array.dtype.itemsize}")
-    if not path.endswith((".bin", ".npy")):
-        raise UsageError(f"{path}: the name of an output ends in .npy or .bin")
     try:
         if is_stream(Path(path)):
             _write(path, array, path)

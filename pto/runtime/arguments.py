@@ -26,6 +26,9 @@ from pto.runtime.tile import Layout, Tile, layout_of
 
 Array = NDArray[Any]
 
+_NUMBERS = "biufV"
+"""Kinds of the dtypes whose elements are real numbers; those of ml_dtypes are V."""
+
 
 @dataclass
 class Argument:
@@ -53,7 +56,7 @@ def bind(name: str, type_: Attribute, given: object) -> Argument:
         )
     if isinstance(given, np.ndarray) and given.size == 1:
         given = given.reshape(()).item()
-    if not isinstance(given, int | float | np.generic):
+    if not isinstance(given, int | float) and np.asarray(given).dtype.kind not in _NUMBERS:
         raise ArgumentFault(f"%{name} is of type {type_text(type_)}, not {_kind_of(given)}")
     return Argument(scalar(given, type_), lambda: None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from xdsl.ir import Operation
 
 from pto.dialect.ops import TCvtOp
 from pto.numerics import convert_bits
+from pto.passes.analysis.placement import Placement
 from pto.runtime.compiler import Compiler, Frame, Options, Step, emits
 from pto.runtime.elements import Element, pack, unpack
 from pto.runtime.elementwise import mark, undefined_in
@@ -84,6 +86,8 @@ def _tcvt(op: Operation, compiler: Compiler) -> Step:
     def step(frame: Frame) -> None:
         tile, result = frame[src], dst(frame)
         check_logical_extents(tile, result)
+        if tile.memory is result.memory:
+            check_overlap(tile, result)
         undefined = None if packs else undefined_in((tile,))
         convert(tile.read() if packs else tile.data, result.write())
         if undefined is not None:
@@ -97,6 +101,32 @@ def check_logical_extents(source: Tile, target: Tile) -> None:
     if source.logical != target.logical:
         (a, b), (c, d) = source.logical, target.logical
         raise Fault(f"valid regions differ: source {a}x{b}, destination {c}x{d} [valid-region]")
+
+
+def check_overlap(source: Tile, target: Tile) -> None:
+    """Raises Fault where the device would write over elements not yet read (spec V, overlap)."""
+    src, dst = _place(source), _place(target)
+    if src is not None and dst is not None and _overwrites(dst, src):
+        raise Fault(
+            f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
+            " before all of it is read [overlap]"
+        )
+
+
+def _place(tile: Tile) -> Placement | None:
+    """Where the valid region lies; None if it is empty or its columns are not neighbours."""
+    rows, cols = tile.data.shape
+    size = tile.element.size
+    if not rows or not cols or tile.layout.is_col_major:
+        return None
+    elements = cols * tile.element.per_byte
+    bits = 8 * size // tile.element.per_byte
+    return Placement(tile.offset, rows, cols * size, tile.layout.row_stride, bits, elements)
+
+
+@lru_cache(maxsize=1024)
+def _overwrites(target: Placement, source: Placement) -> bool:
+    return target.overwrites(source)
 
 
 def converter(

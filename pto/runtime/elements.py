@@ -91,6 +91,21 @@ def element_of(dtype: Attribute) -> Element:
     )
 
 
+def rounded(values: Array, storage: np.dtype[Any]) -> Array:
+    """The values ready to be cast to a carrier dtype: that cast then rounds them once.
+
+    ml_dtypes rounds an f64 to f32 first. An f32 whose last bit says that something was lost (round
+    to odd) rounds on to fewer bits as the f64 would.
+    """
+    if values.dtype != np.float64 or storage.isbuiltin == 1:
+        return values
+    nearest = values.astype(np.float32)
+    bits = nearest.view(np.uint32)
+    bits = bits - (np.abs(nearest) > np.abs(values)) | (nearest != values)
+    result: Array = bits.view(np.float32)
+    return result
+
+
 def unpack(stored: Array, element: Element) -> Array:
     """The codes of stored items, one each: unsigned, 4-bit pairs taken apart."""
     if element.per_byte == 2:

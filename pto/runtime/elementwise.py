@@ -44,8 +44,7 @@ def apply(op: Operation, result: Tile, compute: Compute, *operands: Any) -> None
     if result.element.is_native and isinstance(compute, np.ufunc):
         compute(*arrays, out=result.write())
     else:
-        values = compute(*arrays)  # before the result is touched: it may be a source too
-        result.write()[...] = values
+        result.assign(compute(*arrays))
     if undefined is not None:
         mark(op, result, undefined, *operands)
 
@@ -157,6 +156,14 @@ def integer_remainder(a: Array, b: Array) -> Array:
     return result
 
 
+def integer_power(a: Array, b: Array) -> Array:
+    """a to the power of b, modulo the width."""
+    if np.any(np.asarray(b) < 0):
+        raise Fault("a negative power of integers")
+    result: Array = np.power(a, b)
+    return result
+
+
 def shift_left(a: Array, b: Array) -> Array:
     """a << b; 0 once every bit is out."""
     width = a.dtype.itemsize * 8
@@ -202,7 +209,7 @@ BINARY: dict[str, tuple[Compute, Compute | None]] = {
     "tmin": (np.minimum, np.minimum),
     "tfmod": (np.fmod, integer_fmod),
     "trem": (np.remainder, integer_remainder),
-    "tpow": (in_f64(np.power), np.power),
+    "tpow": (in_f64(np.power), integer_power),
     "taddrelu": (add_then_relu, add_then_relu),
     "tprelu": (leaky, None),
 }

@@ -185,7 +185,8 @@ class Lanes:
             return
         items: Array = np.zeros(self._shape, np.bool_)
         if undefined is not None:
-            items = undefined.reshape(*self._shape, -1).any(axis=2)  # two of 4 bits share a byte
+            pairs = undefined.reshape(*self._shape, -1)  # of 4 bits, two to a byte
+            items = np.asarray(pairs.any(axis=2))
         flags = memory.undefined_flags()
         if self._strides is not None:
             self._item_bytes(flags, address)[...] = items[..., None]

@@ -25,7 +25,7 @@ from xdsl.ir import Attribute, Operation
 
 from pto.dialect.types import type_text
 from pto.runtime.compiler import Compiler, Frame, Step, emits
-from pto.runtime.elements import element_of
+from pto.runtime.elements import element_of, rounded
 from pto.runtime.errors import Fault
 
 INDEX_BITS = 64
@@ -65,13 +65,16 @@ def unsigned(type_: Attribute) -> Callable[[int], int]:
     return lambda value: value % modulus
 
 
-def float_type(type_: Attribute) -> type[Any]:
-    """The numpy scalar type of a float type. Raises Fault for another."""
+def float_type(type_: Attribute) -> Callable[[Any], Any]:
+    """Makes numpy scalars of a float type, rounded once. Raises Fault for another type."""
     element = element_of(type_)
     if not element.is_float or element.storage.kind == "u":
         raise Fault(f"scalars of {type_text(type_)} are not executed here")
-    scalar: type[Any] = element.storage.type
-    return scalar
+    storage = element.storage
+    if storage.isbuiltin == 1:
+        make: type[Any] = storage.type
+        return make
+    return lambda value: rounded(np.asarray(value, np.float64), storage).astype(storage)[()]
 
 
 def scalar(value: object, type_: Attribute) -> Any:
@@ -84,7 +87,10 @@ def scalar(value: object, type_: Attribute) -> Any:
         if not (low <= number <= high or 0 <= number <= high - low):
             raise Fault(f"{number} does not fit {type_text(type_)}")
         return wrapper(type_)(number)
-    return float_type(type_)(value)
+    try:
+        return float_type(type_)(value)
+    except OverflowError:
+        raise Fault(f"an integer that large does not fit {type_text(type_)}") from None
 
 
 @emits("arith.constant")
@@ -335,16 +341,25 @@ def _integer_cast(op: Operation, compiler: Compiler) -> Step:
 @emits("arith.sitofp", "arith.uitofp")
 def _to_float(op: Operation, compiler: Compiler) -> Step:
     a, result = compiler.slot(op.operands[0]), compiler.slot(op.results[0])
-    make = float_type(op.results[0].type)
+    type_ = op.results[0].type
+    make, double = float_type(type_), element_of(type_).format.name == "f64"
     read = _from_bits(op) if op.name == "arith.uitofp" else int
 
     def step(frame: Frame) -> None:
         value = read(frame[a])
-        # An integer of more than 53 bits would be rounded twice on its way through a double.
-        exact = np.int64(value) if value < 1 << 63 else np.uint64(value)
-        frame[result] = make(exact) if abs(value) < 1 << 53 else make(np.float32(exact))
+        frame[result] = make(value if double else _double(value))
 
     return step
+
+
+def _double(value: int) -> float:
+    """A double that rounds to narrower types as the integer does: rounded to odd."""
+    lost = max(abs(value).bit_length() - 53, 0)
+    if not lost:
+        return float(value)
+    kept = abs(value) >> lost << lost
+    kept |= (kept != abs(value)) << lost
+    return float(kept if value > 0 else -kept)
 
 
 @emits("arith.fptosi", "arith.fptoui")

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerType, Signedness
 
 from pto.dialect.types import Tile as TileDescription
 from pto.dialect.types import TileBufType, TileType
-from pto.runtime.elements import Element, element_of
+from pto.runtime.elements import Element, element_of, rounded
 from pto.runtime.errors import Fault
 from pto.runtime.memory import Memory
 
@@ -210,7 +210,7 @@ class Tile:
 
     def assign(self, values: Array) -> None:
         """Writes the valid region, rounded to nearest even where the element type is narrower."""
-        self.write()[...] = values
+        self.write()[...] = rounded(values, self.element.storage)
 
     def resized(self, valid_rows: int, valid_cols: int) -> Tile:
         """The same memory with other valid extents."""

@@ -97,6 +97,26 @@ def test_casts() -> None:
     assert results == (-1, 2**32 - 1, -128, -1, 0xBF800000 - 2**32, np.float32(2**32))
 
 
+@pytest.mark.parametrize(
+    ("operation", "source", "value", "target", "expected"),
+    [
+        ("sitofp", "i64", -(2**60) - 2**8, "f64", -(2.0**60) - 2**8),
+        ("uitofp", "i64", 2**63 + 2**39 + 1, "f32", 2.0**63 + 2.0**40),
+        ("sitofp", "i32", 2**30 + 2**22 + 1, "bf16", 2.0**30 + 2**23),
+        ("sitofp", "i64", -(2**60) - 2**52 - 1, "bf16", -(2.0**60) - 2.0**53),
+        ("truncf", "f64", 1 + 2**-8 + 2**-40, "bf16", 1 + 2**-7),
+        ("truncf", "f64", math.inf, "bf16", math.inf),
+        ("truncf", "f64", -1e300, "bf16", -math.inf),
+    ],
+)
+def test_casts_round_once(
+    operation: str, source: str, value: float, target: str, expected: float
+) -> None:
+    """The values lie beside the middle between two results, nearer than an f32 or f64 can tell."""
+    body = f"%r = arith.{operation} %a : {source} to {target}\nreturn %r : {target}"
+    assert float(result_of(body, target, value, parameters=f"%a: {source}")) == expected
+
+
 def test_a_float_that_fits_no_integer_is_an_error() -> None:
     with pytest.raises(ExecutionError, match="nan does not fit i32"):
         result_of("%r = arith.fptosi %a : f32 to i32\nreturn %r : i32", "i32", math.nan,

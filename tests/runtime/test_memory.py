@@ -438,6 +438,22 @@ def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], message: str) -> 
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("type_", "argument", "message"),
+    [
+        ("index", 1.5, "1.5 is no index"),
+        ("i8", 256, "256 does not fit i8"),
+        ("f32", 1j, "%x is of type f32, not a complex"),
+        ("f32", np.complex64(1), "%x is of type f32, not a complex64"),
+        ("f32", 10**400, "does not fit f32"),
+        (tile("f32", 4, 8, ("?", "?")), np.zeros((5, 8), np.float32), "5x8 of a tile of 4x8"),
+    ],
+)
+def test_values_that_do_not_fit(type_: str, argument: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        pto.run(pto.parse(f"func.func @f(%x: {type_}) {{ return }}"), "f", argument)
+
+
 def test_unknown_function_lists_those_there_are() -> None:
     with pytest.raises(ValueError, match="no function 'g' with a body; functions: f"):
         pto.run(pto.parse(f"{HEAD} return\n}}"), "g")

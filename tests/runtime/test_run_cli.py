@@ -174,6 +174,11 @@ def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None
         (["--check", "expected.npy"], 2, "--check: name the array, NAME=FILE.npy"),
         (["--trace", "--machine"], 2, "--trace and --machine exclude each other"),
         (["--out", "y"], 2, "--out y: write NAME=FILE"),
+        # Before the kernel, which would fail for want of %x, has run.
+        (["--arg", "n=8", "--out", "y=y.txt"], 2, "y.txt: the name of an output ends in .npy"),
+        (["--arg", "n=8", "--out", "n=n.npy"], 2, "n is a scalar; only arrays are written"),
+        (["--block-num", "0"], 2, "--block-num 0: at least 1"),
+        (["--tolerance", "-1"], 2, "--tolerance -1: at least 0"),
     ],
 )
 def test_wrong_use(

@@ -12,6 +12,7 @@ from runtime_support import SPELLINGS, Array
 
 import pto
 from pto.numerics import FORMATS
+from pto.runtime import ExecutionError
 from pto.targets import Pair, tcvt_table
 
 ROWS, COLS = 3, 64
@@ -184,6 +185,27 @@ def test_in_place_narrowing() -> None:
     y = np.zeros(64, np.float16)
     pto.run(module, "f", x, y)
     assert (y == x.astype(np.float16)).all()
+
+
+@pytest.mark.parametrize(("distance", "fits"), [(0, False), (96, False), (128, True)])
+def test_a_destination_that_overwrites_its_source(distance: int, fits: bool) -> None:
+    """Widening; the addresses are arguments, which only the run knows."""
+    narrow, wide = "!pto.tile_buf<vec, 1x64xf16>", "!pto.tile_buf<vec, 1x64xf32>"
+    module = pto.parse(f"""
+        func.func @f(%x: {narrow}, %from: i64, %to: i64) -> {wide} {{
+          %s = pto.alloc_tile addr = %from : {narrow}
+          %d = pto.alloc_tile addr = %to : {wide}
+          pto.tmov ins(%x : {narrow}) outs(%s : {narrow})
+          pto.tcvt ins(%s : {narrow}) outs(%d : {wide})
+          return %d : {wide}
+        }}""")
+    x = np.arange(64, dtype=np.float16).reshape(1, 64)
+    if fits:
+        assert (pto.run(module, "f", x, 0, distance) == x).all()
+        return
+    text = rf"bytes {distance}..{distance + 255}, overwrites its source, bytes 0..127"
+    with pytest.raises(ExecutionError, match=text):
+        pto.run(module, "f", x, 0, distance)
 
 
 def test_dynamic_extents_of_a_packed_result() -> None:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from runtime_support import (
@@ -311,6 +312,15 @@ def test_row_and_column_reductions(kind: str, dtype: str) -> None:
         same(actual, rounded)
 
 
+def test_sums_are_rounded_once() -> None:
+    """1 + 2^-8 lies between two bf16; what is added beyond f32's precision decides."""
+    source = np.zeros((2, 16), ml_dtypes.bfloat16)
+    source[:, :3] = [[1, 2**-8, 2**-40], [1, 2**-8, -(2**-40)]]
+    result = np.zeros((2, 1), ml_dtypes.bfloat16)
+    apply(operation("trowsum", [tile("bf16", 2, 16)], column("bf16", 2)), source, result)
+    same(result, np.array([[1 + 2**-7], [1]]))
+
+
 @pytest.mark.parametrize("name", ["trowsum", "trowmax", "tcolmin", "tcolsum", "trowargmax"])
 def test_reducing_nothing_does_nothing(name: str) -> None:
     source = tile("f32", 4, 8, (0, 8) if name.startswith("tcol") else (4, 0))
@@ -587,6 +597,11 @@ def test_quantisation_by_row_and_back() -> None:
             operation("tdiv", [tile("i32", 1, 8)] * 2, tile("i32", 1, 8)),
             (np.zeros((1, 8), np.int32),) * 3,
             "division of integers by zero",
+        ),
+        (
+            operation("tpow", [tile("i32", 1, 8)] * 2, tile("i32", 1, 8)),
+            (np.full((1, 8), 2, np.int32), np.full((1, 8), -1, np.int32), np.zeros((1, 8), "i4")),
+            "a negative power of integers",
         ),
         (
             operation("trowsum", [tile("f32", 4, 8)], tile("f32", 4, 8)),
