@@ -73,7 +73,7 @@ def run(
     kernel = Kernel(module, function, arch=arch, default_sat=default_sat)
     try:
         arguments = bind_all(kernel.op, args)
-    except Fault as fault:
+    except ArgumentFault as fault:
         raise ValueError(fault.message) from None
     results = kernel.launch(arguments, Place(block_idx, block_num, subblock_idx, subblock_num))
     for argument in arguments:

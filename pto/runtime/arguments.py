@@ -19,7 +19,7 @@ from pto.dialect.types import (
     type_text,
 )
 from pto.runtime.elements import Element, element_of, pack, unpack
-from pto.runtime.errors import ArgumentFault
+from pto.runtime.errors import ArgumentFault, Fault
 from pto.runtime.memory import GlobalBuffer, Memory, Pointer, View
 from pto.runtime.scalars import scalar
 from pto.runtime.tile import Layout, Tile, layout_of
@@ -44,6 +44,15 @@ def bind(name: str, type_: Attribute, given: object) -> Argument:
     `given` is an array for pointers, views and tiles (None: a buffer that the kernel fills), a
     number for a scalar. Raises ArgumentFault where it does not fit.
     """
+    try:
+        return _bound(name, type_, given)
+    except ArgumentFault:
+        raise
+    except Fault as fault:  # of a type or a value, which do not know whose they are
+        raise ArgumentFault(f"%{name}: {fault.message}", *fault.notes) from None
+
+
+def _bound(name: str, type_: Attribute, given: object) -> Argument:
     if isinstance(type_, PtrType):
         return _bind_pointer(name, element_of(type_.dtype), given)
     if isinstance(type_, TensorViewType | PartitionTensorViewType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pto.dialect.machine_ops import BLOCK_BYTES
 from pto.runtime.errors import Fault
 from pto.runtime.memory import Memory
 from pto.runtime.tile import Layout, Tile
@@ -34,6 +35,8 @@ class Core:
         """The tile of a layout at a byte address of its memory space."""
         key = (layout, address, valid_rows, valid_cols)
         if (tile := self.tiles.get(key)) is None:
+            if address % BLOCK_BYTES:
+                raise Fault(f"address {address} is not a multiple of {BLOCK_BYTES} bytes")
             tile = Tile(layout, self.space(layout.space), address, valid_rows, valid_cols)
             self.tiles[key] = tile
         return tile

@@ -41,6 +41,8 @@ def apply(op: Operation, result: Tile, compute: Compute, *operands: Any) -> None
     """
     undefined = undefined_in(operands)
     arrays = [o.lanes() if isinstance(o, Tile) else o for o in operands]
+    if undefined is not None:  # 1, so that no garbage is divided by
+        arrays = [np.where(undefined, np.asarray(a).dtype.type(1), a) for a in arrays]
     if result.element.is_native and isinstance(compute, np.ufunc):
         compute(*arrays, out=result.write())
     else:

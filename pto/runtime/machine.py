@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from pto.dialect.ops import TCvtOp
 from pto.runtime.api import HERE, Kernel, Place, bind_all, execute, unified_buffer
 from pto.runtime.arguments import Argument
-from pto.runtime.errors import Fault
+from pto.runtime.errors import ArgumentFault
 from pto.runtime.machine_core import MachineCore
 from pto.runtime.machine_emit import MachineProgram
 from pto.runtime.machine_report import Report
@@ -90,7 +90,7 @@ def run_lowered(
     kernel = MachineKernel(module, function, arch=arch)
     try:
         arguments = bind_all(kernel.op, args)
-    except Fault as fault:
+    except ArgumentFault as fault:
         raise ValueError(fault.message) from None
     results = kernel.launch(arguments)
     for argument in arguments:

@@ -438,10 +438,28 @@ def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], message: str) -> 
     assert message in str(caught.value)
 
 
+def test_addresses_are_multiples_of_32_bytes() -> None:
+    body = f"%a = arith.constant 48 : i64\n%t = pto.alloc_tile addr = %a : {T}\n"
+    assert "address 48 is not a multiple of 32 bytes" in error_of(body)
+
+
+def test_undefined_elements_do_not_divide() -> None:
+    """They may be 0, which is an error only where a quotient is meant."""
+    half, whole = tile("i32", 4, 8, (2, 8)), tile("i32", 4, 8)
+    module = pto.parse(f"""func.func @f(%x: {half}) -> {half} {{
+      %q = pto.alloc_tile : {whole}
+      %d = pto.alloc_tile : {half}
+      pto.tdiv ins(%x, %x : {half}, {half}) outs(%q : {whole})
+      pto.tmov ins(%q : {whole}) outs(%d : {half})
+      return %d : {half}
+    }}""")
+    assert (pto.run(module, "f", np.full((2, 8), 7, np.int32)) == 1).all()
+
+
 @pytest.mark.parametrize(
     ("type_", "argument", "message"),
     [
-        ("index", 1.5, "1.5 is no index"),
+        ("index", 1.5, "%x: 1.5 is no index"),
         ("i8", 256, "256 does not fit i8"),
         ("f32", 1j, "%x is of type f32, not a complex"),
         ("f32", np.complex64(1), "%x is of type f32, not a complex64"),
