@@ -94,8 +94,11 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         return _run(args)
-    except (pto.ParseError, PassFailedException) as error:
+    except pto.ParseError as error:
         print(error, file=sys.stderr)
+        return 1
+    except PassFailedException as error:
+        print(f"pto-opt run: error: {error}", file=sys.stderr)
         return 1
     except ExecutionError as error:
         print(error, file=sys.stderr)
@@ -183,6 +186,8 @@ class _Session:
                 name, value = self._names[position], text
                 position += 1
             name = self._known(name, "--arg")
+            if name in given:
+                raise UsageError(f"--arg {text}: {name} has a value already")
             given[name] = read_value(name, self.kernel.arguments[name], value)
         return given
 
@@ -296,8 +301,12 @@ class _Session:
         """Where arrays go. What cannot be written is said before the run, not after it."""
         from pto.cli.run_values import UsageError, check_output_name, element_behind
 
-        out = dict(self._named(text, "--out") for text in self._options.out)
-        for name, path in out.items():
+        out: dict[str, str] = {}
+        for text in self._options.out:
+            name, path = self._named(text, "--out")
+            if name in out:
+                raise UsageError(f"--out {text}: {name} goes to {out[name]} already")
+            out[name] = path
             check_output_name(path)
             if name in self._names and element_behind(self.kernel.arguments[name]) is None:
                 raise UsageError(f"{name} is a scalar; only arrays are written")

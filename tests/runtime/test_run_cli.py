@@ -177,6 +177,8 @@ def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None
         # Before the kernel, which would fail for want of %x, has run.
         (["--arg", "n=8", "--out", "y=y.txt"], 2, "y.txt: the name of an output ends in .npy"),
         (["--arg", "n=8", "--out", "n=n.npy"], 2, "n is a scalar; only arrays are written"),
+        (["--arg", "n=8", "--arg", "2=8"], 2, "--arg 2=8: n has a value already"),
+        (["--out", "y=y.npy", "--out", "y=z.npy"], 2, "y goes to y.npy already"),
         (["--block-num", "0"], 2, "--block-num 0: at least 1"),
         (["--tolerance", "-1"], 2, "--tolerance -1: at least 0"),
     ],
@@ -201,6 +203,13 @@ def test_unreadable_programs(
         path.write_text(text)
     assert main(["run", str(path)]) == status
     assert "bad.pto" in capsys.readouterr().err
+
+
+def test_the_machine_refuses_what_the_target_lacks(folder: Path, capsys: Capture) -> None:
+    Path("cast.pto").write_text(KERNEL.replace("RINT", "ODD"))
+    assert run("--arg", "x=x.npy", "--arg", "n=8", "--machine") == 1
+    message = capsys.readouterr().err
+    assert f"pto-opt run: error: cast.pto:{CONVERT}:5: f32 to bf16 has no mode ODD" in message
 
 
 def test_results_of_a_function(tmp_path: Path, capsys: Capture) -> None:
