@@ -107,6 +107,13 @@ class Placement:
         """The first `size` bytes, as one row."""
         return replace(self, rows=1, row_bytes=size, stride=size)
 
+    def columns(self, first: int, last: int) -> Placement:
+        """The columns from `first` to `last` (exclusive) of all rows."""
+        bits = self.element_bits
+        start = self.start + first * bits // 8
+        size = -(-(last - first) * bits // 8)
+        return replace(self, start=start, row_bytes=size, cols=last - first)
+
     def meets(self, other: Placement) -> bool:
         """Whether the two share a byte; the gap between two rows belongs to neither tile."""
         return any(other._has_any(start, start + self.row_bytes) for start in self._row_starts())
@@ -125,6 +132,13 @@ class Placement:
             or self._overwrites_its_row(src, row, step)
             for row, start in enumerate(self._row_starts())
         )
+
+    def overwrites_tails(self, src: Placement) -> bool:
+        """Whether whole repeats, written for all rows first, write over what is left of a row of
+        `src`, which a2a3 reads after them (spec L2)."""
+        repeat = REPEAT_BYTES * 8 // max(self.element_bits, src.element_bits)
+        head = src.cols // repeat * repeat
+        return 0 < head < src.cols and self.columns(0, head).meets(src.columns(head, src.cols))
 
     def _row_starts(self) -> range:
         return range(self.start, self.start + self.rows * self.stride, self.stride)

@@ -150,7 +150,11 @@ def overlap(c: Conversion) -> Iterator[Finding]:
     if c.op.dst is None or not (c.src.loc == c.dst.loc == "vec"):
         return
     src, dst = place(c.op.src), place(c.op.dst)
-    if src is not None and dst is not None and dst.overwrites(src):
+    if (
+        src is not None
+        and dst is not None
+        and (dst.overwrites(src) or (c.arch == "a2a3" and dst.overwrites_tails(src)))
+    ):
         yield Finding(
             "overlap",
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"

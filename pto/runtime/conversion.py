@@ -82,12 +82,13 @@ def _tcvt(op: Operation, compiler: Compiler) -> Step:
     pair = pair_of(source, target, compiler.options.arch)
     convert = converter(source, target, rounding_of(op, pair, compiler.options))
     packs = source.per_byte == 2 or target.per_byte == 2
+    tails_last = compiler.options.arch == "a2a3"
 
     def step(frame: Frame) -> None:
         tile, result = frame[src], dst(frame)
         check_logical_extents(tile, result)
         if tile.memory is result.memory:
-            check_overlap(tile, result)
+            check_overlap(tile, result, tails_last)
         undefined = None if packs else undefined_in((tile,))
         convert(tile.read() if packs else tile.data, result.write())
         if undefined is not None:
@@ -103,10 +104,13 @@ def check_logical_extents(source: Tile, target: Tile) -> None:
         raise Fault(f"valid regions differ: source {a}x{b}, destination {c}x{d} [valid-region]")
 
 
-def check_overlap(source: Tile, target: Tile) -> None:
-    """Raises Fault where the device would write over elements not yet read (spec V, overlap)."""
+def check_overlap(source: Tile, target: Tile, tails_last: bool) -> None:
+    """Raises Fault where the device would write over elements not yet read (spec V, overlap).
+
+    `tails_last`: what is left of the rows is read after all whole repeats (spec L2).
+    """
     src, dst = _place(source), _place(target)
-    if src is not None and dst is not None and _overwrites(dst, src):
+    if src is not None and dst is not None and _overwrites(dst, src, tails_last):
         raise Fault(
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
             " before all of it is read [overlap]"
@@ -125,8 +129,8 @@ def _place(tile: Tile) -> Placement | None:
 
 
 @lru_cache(maxsize=1024)
-def _overwrites(target: Placement, source: Placement) -> bool:
-    return target.overwrites(source)
+def _overwrites(target: Placement, source: Placement, tails_last: bool) -> bool:
+    return target.overwrites(source) or (tails_last and target.overwrites_tails(source))
 
 
 def converter(

@@ -208,6 +208,33 @@ def test_a_destination_that_overwrites_its_source(distance: int, fits: bool) -> 
         pto.run(module, "f", x, 0, distance)
 
 
+@pytest.mark.parametrize(
+    ("arch", "cols", "fits"), [("a2a3", 128, True), ("a2a3", 65, False), ("a5", 65, True)]
+)
+def test_narrowing_in_place(arch: str, cols: int, fits: bool) -> None:
+    """Not on a2a3 where columns are left over: they are read after the repeats of all rows."""
+    wide = f"!pto.tile_buf<vec, 4x128xf32, valid=4x{cols}>"
+    narrow = f"!pto.tile_buf<vec, 4x128xf16, valid=4x{cols}>"
+    module = pto.parse(f"""
+        func.func @f(%x: {wide}) -> {narrow} {{
+          %at = arith.constant 0 : i64
+          %s = pto.alloc_tile addr = %at : {wide}
+          %d = pto.alloc_tile addr = %at : {narrow}
+          pto.tmov ins(%x : {wide}) outs(%s : {wide})
+          pto.tcvt ins(%s : {wide}) outs(%d : {narrow})
+          return %d : {narrow}
+        }}""")
+    x = np.random.default_rng(2).normal(size=(4, cols)).astype(np.float32)
+    found = [d.id for d in pto.verify(module, arch=arch)]
+    if fits:
+        assert (pto.run(module, "f", x, arch=arch) == x.astype(np.float16)).all()
+        assert "overlap" not in found
+        return
+    with pytest.raises(ExecutionError, match="overwrites its source"):
+        pto.run(module, "f", x, arch=arch)
+    assert "overlap" in found
+
+
 def test_dynamic_extents_of_a_packed_result() -> None:
     module = pto.parse("""
         func.func @f(%s: !pto.tile_buf<vec, 4x64xbf16, valid=?x?>) -> !pto.tile_buf<vec, 4x32x!pto.f4E2M1x2, valid=?x?> {

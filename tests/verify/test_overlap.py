@@ -81,3 +81,33 @@ def test_meets_iff_a_byte_is_shared(
     used = [{x for r in range(t.rows) for x in bytes_of(t, r, 0, t.cols)} for t in tiles]
     assert tiles[0].meets(tiles[1]) == (not used[0].isdisjoint(used[1]))
     assert tiles[1].meets(tiles[0]) == tiles[0].meets(tiles[1])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.integers(0, 20).map(lambda n: 32 * n),
+    st.integers(0, 20).map(lambda n: 32 * n),
+    st.integers(1, 5),
+    st.integers(1, 200),
+    st.sampled_from([(32, 16), (32, 32), (16, 16), (16, 8), (64, 32)]),
+    GAPS,
+    GAPS,
+)
+@example(0, 0, 4, 65, (32, 16), 60, 30)  # narrowing in place, with a column left over
+@example(0, 0, 4, 128, (32, 16), 0, 0)  # whole repeats
+@example(0, 0, 4, 40, (32, 16), 0, 0)  # less than one
+def test_whole_repeats_overwrite_what_is_left_of_the_rows(
+    src_start: int,
+    dst_start: int,
+    rows: int,
+    cols: int,
+    bits: tuple[int, int],
+    src_gap: int,
+    dst_gap: int,
+) -> None:
+    src = placement(src_start, rows, cols, bits[0], src_gap)
+    dst = placement(dst_start, rows, cols, bits[1], dst_gap)
+    whole = cols - cols % (2048 // bits[0])
+    heads = {byte for row in range(rows) for byte in bytes_of(dst, row, 0, whole)}
+    tails = {byte for row in range(rows) for byte in bytes_of(src, row, whole, cols)}
+    assert dst.overwrites_tails(src) == (not heads.isdisjoint(tails))
