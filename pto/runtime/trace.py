@@ -113,17 +113,20 @@ class Trace:
         total = self._totals.setdefault(op, Total(op, _fate(pair, rounding, target)))
         src, dst = compiler.slots((op.src, output))
         _, line, _ = place_of(op)
+        names = f"{source.format} to {target.format}"
 
         def observed(frame: Frame) -> None:
-            before = codes_of(frame[src])  # a copy: the tiles may overlap
+            before = _defined_codes(frame[src])  # a copy: the tiles may overlap
             step(frame)
+            if before is None:  # parts are undefined, which only matters where they are used
+                self._write(f"{line:>5}  {op.name}  {names}: partly undefined")
+                return
             values = decode(codes_of(frame[dst]), target.format)
             nan = _nan(before, source.format)
             outside = _outside(before, source.format, target.format, pair, rounding) & ~nan
             lost_nan = int((nan & ~_nan_values(values)).sum())
             found = _in_values(values, int(outside.sum()), lost_nan)
             total.add(found)
-            names = f"{source.format} to {target.format}"
             self._write(f"{line:>5}  {op.name}  {names}: {found.text(total.fate)}")
 
         return observed
@@ -170,6 +173,14 @@ def _outside(before: Array, src: Format, dst: Format, pair: Pair, rounding: Roun
 def codes_of(tile: Tile) -> Array:
     """A copy of the codes of the valid region."""
     return np.array(unpack(tile.read(), tile.element))
+
+
+def _defined_codes(tile: Tile) -> Array | None:
+    """`codes_of`; None where a part of the tile is undefined."""
+    try:
+        return codes_of(tile)
+    except Fault:
+        return None
 
 
 def _nan(codes: Array, fmt: Format) -> Array:

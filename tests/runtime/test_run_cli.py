@@ -140,6 +140,23 @@ def test_trace_names_what_becomes_of_large_numbers(
     assert expected in capsys.readouterr().out.splitlines()[0]
 
 
+def test_trace_of_undefined_elements(tmp_path: Path, capsys: Capture) -> None:
+    """Two rows of %b and so of %i are undefined; nothing depends on them."""
+    half, whole = "!pto.tile_buf<vec, 4x8xf32, valid=2x8>", "!pto.tile_buf<vec, 4x8xf32>"
+    result, held = whole.replace("f32", "i32"), half.replace("f32", "i32")
+    (tmp_path / "f.pto").write_text(f"""func.func @f(%x: {half}) -> {held} {{
+      %b = pto.alloc_tile : {whole}
+      pto.tadd ins(%x, %x : {half}, {half}) outs(%b : {whole})
+      %i = pto.alloc_tile : {result}
+      pto.tcvt ins(%b : {whole}) outs(%i : {result})
+      %y = pto.alloc_tile : {held}
+      pto.tmov ins(%i : {result}) outs(%y : {held})
+      return %y : {held}
+    }}""")
+    assert main(["run", str(tmp_path / "f.pto"), "--arg", "x=zeros:2x8", "--trace"]) == 0
+    assert "    5  pto.tcvt  f32 to i32: partly undefined" in capsys.readouterr().out
+
+
 def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None:
     status = run("--arg", "x=x.npy", "--arg", "n=8", "--block-num", "2", "--machine",
                  "--check", "y=expected.npy")  # fmt: skip
