@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -36,6 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples")
     x = np.random.default_rng(0).normal(0, 20_000, (40, 64)).astype(np.float32)
     np.save(folder / "x.npy", x)
+    # A page makes this one by a command of its own, which may run in another process.
+    np.save(folder / "x_bf16.npy", x.astype(ml_dtypes.bfloat16).view(np.uint16))
     return folder
 
 
