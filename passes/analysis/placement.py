@@ -118,14 +118,15 @@ class Placement:
         """Whether the two share a byte; the gap between two rows belongs to neither tile."""
         return any(other._has_any(start, start + self.row_bytes) for start in self._row_starts())
 
-    def overwrites(self, src: Placement) -> bool:
+    def overwrites(self, src: Placement, through_bits: int = 0) -> bool:
         """Whether a conversion of `src` into this place writes over elements not yet read.
 
         Elements are converted in order, rows from the first. For a wider destination each element
         counts: the documents warn of any overlap there. Otherwise a whole repeat is read before it
-        is written.
+        is written, of elements as wide as the widest step of the conversion: `through_bits` is that
+        of a type that it goes through (spec S10).
         """
-        widest = max(self.element_bits, src.element_bits)
+        widest = max(self.element_bits, src.element_bits, through_bits)
         step = 1 if self.element_bits > src.element_bits else REPEAT_BYTES * 8 // widest
         return any(
             src._has_any(start, start + self.row_bytes, first_row=row + 1)

@@ -108,6 +108,14 @@ class Conversion:
             return self.satmode
         return pair.default_saturation if self.default_sat == "target" else self.default_sat
 
+    @property
+    def goes_through_i32(self) -> bool:
+        """Whether the conversion narrows in two steps, as PyTorch does (spec S10)."""
+        pair = self.pair
+        if pair is None or not pair.pytorch_pair or self.saturation(pair) != "OFF":
+            return False
+        return self.arch == "a5" or self.op.tmp is not None
+
     def saturation_notes(self, pair: Pair) -> tuple[str, ...]:
         """Which default was used, where the mode is not written (spec S14)."""
         if self.satmode is not None:

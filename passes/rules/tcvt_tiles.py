@@ -153,7 +153,10 @@ def overlap(c: Conversion) -> Iterator[Finding]:
     if (
         src is not None
         and dst is not None
-        and (dst.overwrites(src) or (c.arch == "a2a3" and dst.overwrites_tails(src)))
+        and (
+            dst.overwrites(src, 32 if c.goes_through_i32 else 0)
+            or (c.arch == "a2a3" and dst.overwrites_tails(src))
+        )
     ):
         yield Finding(
             "overlap",

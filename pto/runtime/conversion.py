@@ -80,15 +80,17 @@ def _tcvt(op: Operation, compiler: Compiler) -> Step:
     src, dst = compiler.slot(op.src), operands.target(compiler)
     source, target = tile_layout(op.src).element, tile_layout(operands.outs[0]).element
     pair = pair_of(source, target, compiler.options.arch)
-    convert = converter(source, target, rounding_of(op, pair, compiler.options))
+    rounding = rounding_of(op, pair, compiler.options)
+    convert = converter(source, target, rounding)
     packs = source.per_byte == 2 or target.per_byte == 2
     tails_last = compiler.options.arch == "a2a3"
+    through_bits = 32 if rounding.pytorch_path else 0
 
     def step(frame: Frame) -> None:
         tile, result = frame[src], dst(frame)
         check_logical_extents(tile, result)
         if tile.memory is result.memory:
-            check_overlap(tile, result, tails_last)
+            check_overlap(tile, result, tails_last, through_bits)
         undefined = None if packs else undefined_in((tile,))
         convert(tile.read() if packs else tile.data, result.write())
         if undefined is not None:
@@ -104,13 +106,14 @@ def check_logical_extents(source: Tile, target: Tile) -> None:
         raise Fault(f"valid regions differ: source {a}x{b}, destination {c}x{d} [valid-region]")
 
 
-def check_overlap(source: Tile, target: Tile, tails_last: bool) -> None:
+def check_overlap(source: Tile, target: Tile, tails_last: bool, through_bits: int) -> None:
     """Raises Fault where the device would write over elements not yet read (spec V, overlap).
 
     `tails_last`: what is left of the rows is read after all whole repeats (spec L2).
+    `through_bits`: the width of a type that the conversion goes through (spec S10), else 0.
     """
     src, dst = _place(source), _place(target)
-    if src is not None and dst is not None and _overwrites(dst, src, tails_last):
+    if src is not None and dst is not None and _overwrites(dst, src, tails_last, through_bits):
         raise Fault(
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
             " before all of it is read [overlap]"
@@ -129,8 +132,10 @@ def _place(tile: Tile) -> Placement | None:
 
 
 @lru_cache(maxsize=1024)
-def _overwrites(target: Placement, source: Placement, tails_last: bool) -> bool:
-    return target.overwrites(source) or (tails_last and target.overwrites_tails(source))
+def _overwrites(target: Placement, source: Placement, tails_last: bool, through_bits: int) -> bool:
+    return target.overwrites(source, through_bits) or (
+        tails_last and target.overwrites_tails(source)
+    )
 
 
 def converter(

@@ -19,10 +19,10 @@ def bytes_of(tile: Placement, row: int, first: int, last: int) -> range:
     return range(base + first * tile.element_bits // 8, base + (last * tile.element_bits + 7) // 8)
 
 
-def loses_data(src: Placement, dst: Placement) -> bool:
+def loses_data(src: Placement, dst: Placement, through_bits: int = 0) -> bool:
     """Whether a step of the conversion reads a byte that an earlier one has written."""
     wider = dst.element_bits > src.element_bits
-    step = 1 if wider else 2048 // max(dst.element_bits, src.element_bits)
+    step = 1 if wider else 2048 // max(dst.element_bits, src.element_bits, through_bits)
     written: set[int] = set()
     for row in range(src.rows):
         for first in range(0, src.cols, step):
@@ -65,6 +65,7 @@ def test_overwrites_iff_data_is_lost(
     src = placement(src_start, rows, cols, src_bits, src_gap)
     dst = placement(dst_start, rows, cols, dst_bits, dst_gap)
     assert dst.overwrites(src) == loses_data(src, dst)
+    assert dst.overwrites(src, 32) == loses_data(src, dst, 32)
 
 
 @settings(max_examples=300, deadline=None)
