@@ -30,11 +30,6 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def is_id(word: str) -> bool:
-    """Whether a word is a diagnostic id (and not, say, a format)."""
-    return word in rules()
-
-
 def listing() -> str:
     """All ids with their summaries, one line each."""
     width = max(map(len, rules()))

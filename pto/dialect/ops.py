@@ -28,7 +28,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     i32,
 )
-from xdsl.ir import Attribute, Operation, OpTraits, Region, SSAValue
+from xdsl.ir import Attribute, Operation, OpTraits, SSAValue
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -52,7 +52,6 @@ from pto.dialect.types import (
     PtrType,
     TensorViewType,
     TileBufType,
-    TileType,
 )
 
 SEGMENTS = "operandSegmentSizes"
@@ -562,22 +561,3 @@ WRITTEN_OUT: tuple[type[Operation], ...] = (
     LoadScalarOp,
     StoreScalarOp,
 )
-
-__all__ = [
-    "REGULAR_OPS",
-    "AllocTileOp",
-    "LoadScalarOp",
-    "MakeTensorViewOp",
-    "OpaqueOp",
-    "PartitionViewOp",
-    "PtoOp",
-    "Region",
-    "RegularOp",
-    "SetValidShapeOp",
-    "Signature",
-    "StoreScalarOp",
-    "SubviewOp",
-    "TCvtOp",
-    "TileType",
-    "opaque_op_class",
-]

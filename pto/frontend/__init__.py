@@ -12,6 +12,8 @@ from pto.frontend.source import NotText, ParseError, Source, remember_source, so
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
+    from pto.frontend.lalr import Problem, Tokens
+
 __all__ = ["NotText", "ParseError", "parse", "print_module", "source_of"]
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -91,13 +93,10 @@ def _parse(source: Source) -> ModuleOp:
     return module
 
 
-def error_at(source: Source, tokens: object, problem: object) -> ParseError:
+def error_at(source: Source, tokens: Tokens, problem: Problem) -> ParseError:
     """The error for a problem at a token."""
     from pto.frontend.actions.tiles import attribute_wanted
-    from pto.frontend.lalr import Problem, Tokens
 
-    assert isinstance(tokens, Tokens)
-    assert isinstance(problem, Problem)
     token = problem.token
     text = tokens.texts[token]
     if tokens.kinds[token] == "$END" and token > 0:  # point at the last significant token

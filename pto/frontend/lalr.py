@@ -68,11 +68,17 @@ class Tokens:
     starts: list[int]
 
 
+_Lexer = tuple[re.Pattern[str], re.Pattern[str], dict[int, str], dict[str, str]]
+
+
 @cache
-def _lexer(grammar: str) -> tuple[re.Pattern[str], dict[int, str], dict[str, str]]:
+def _lexer(grammar: str) -> _Lexer:
+    """All terminals, the blanks before them, the terminals by group, the words among them."""
     tables = load(grammar)
     pattern = re.compile(tables.pattern)
-    return pattern, {index: name for name, index in pattern.groupindex.items()}, tables.keywords
+    blank = re.compile(tables.pattern[: tables.pattern.index("*+") + 2])
+    names = {index: name for name, index in pattern.groupindex.items()}
+    return pattern, blank, names, tables.keywords
 
 
 def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) -> Tokens:
@@ -81,7 +87,7 @@ def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) 
     The last token is `$END`, at the end of the last significant one; text that no terminal matches
     gives a token of the kind `` (empty) instead, which no state accepts.
     """
-    pattern, names, keywords = _lexer(grammar)
+    pattern, blank, names, keywords = _lexer(grammar)
     kinds: list[str] = []
     texts: list[str] = []
     starts: list[int] = []
@@ -99,7 +105,8 @@ def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) 
         end = match.end()
     if limit is not None and len(kinds) == limit:
         return Tokens([*kinds, CUT], [*texts, ""], [*starts, end])
-    bad = _first_bad_character(pattern, text, end)
+    blanks = blank.match(text, end)
+    bad = blanks.end() if blanks else end
     if bad < len(text):
         kinds.append("")
         string = _STRING.match(text, bad)
@@ -109,12 +116,6 @@ def tokenize(grammar: str, text: str, start: int = 0, limit: int | None = None) 
     texts.append("")
     starts.append(end)
     return Tokens(kinds, texts, starts)
-
-
-def _first_bad_character(pattern: re.Pattern[str], text: str, start: int) -> int:
-    blank = re.compile(pattern.pattern[: pattern.pattern.index("*+") + 2])
-    match = blank.match(text, start)
-    return match.end() if match else start
 
 
 def _touches(tokens: Tokens, number: int) -> bool:

@@ -268,9 +268,6 @@ class _TypeActions:
     def integer_field(self, token: int) -> _Field:
         return _Field(token, None, self._integer(token))
 
-    def type_value(self, value: Any) -> Any:
-        return value
-
     def integer_value(self, token: int) -> int:
         return self._integer(token)
 

@@ -51,9 +51,6 @@ class AttributeActions(Base):
     def integer_list(self, values: list[int] | None) -> list[int]:
         return values or []
 
-    def integers(self, first: int, rest: list[int] | None = None) -> list[int]:
-        return [first, *(rest or ())]
-
     def type(self, token: int) -> Attribute:
         text = self.texts[token]
         if self._type_aliases:
@@ -82,9 +79,6 @@ class AttributeActions(Base):
     def function_type_list(self, inputs: list[Attribute], outputs: list[Attribute]) -> FunctionType:
         return FunctionType.from_lists(inputs, outputs)
 
-    def dictionary(self, entries: Entries) -> Entries:
-        return entries
-
     def empty_dictionary(self, token: int) -> Entries:
         return Entries()
 
@@ -97,9 +91,6 @@ class AttributeActions(Base):
 
     def entry(self, key: int, value: Attribute | None) -> tuple[int, str, Attribute]:
         return key, self._content(key, self.texts[key]), UnitAttr() if value is None else value
-
-    def key(self, token: int) -> int:
-        return token
 
     def attribute_token(self, token: int) -> Attribute:
         return self._attribute(token)
@@ -135,11 +126,6 @@ class AttributeActions(Base):
     def array_value(self, values: list[Attribute] | None) -> Attribute:
         return ArrayAttr(values or ())
 
-    def attribute_values(
-        self, first: Attribute, rest: list[Attribute] | None = None
-    ) -> list[Attribute]:
-        return [first, *(rest or ())]
-
     def unit_value(self) -> Attribute:
         return UnitAttr()
 
@@ -148,14 +134,8 @@ class AttributeActions(Base):
         key = self.texts[value - 3].strip('"').removeprefix("pto.")
         return enum_class(_SHORT_KINDS.get(key, key))(self.texts[value])
 
-    def function_type_value(self, type: FunctionType) -> Attribute:
-        return type
-
     def location_value(self, token: int) -> Attribute:
         return self._written_location(token) or self._location_of(token)
-
-    def literal(self, token: int) -> int:
-        return token
 
     def _typed_literal(self, token: int, type: Attribute | None) -> Attribute:
         kind, text = self.tokens.kinds[token], self.texts[token]

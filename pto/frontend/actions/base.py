@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
+from typing import Any
 
 from xdsl.dialects.builtin import (
     FileLineColLoc,
@@ -99,6 +100,14 @@ class Base:
         self._attribute_aliases: dict[str, Attribute] = {}
         self._line_starts = source.line_starts
 
+    # ---- Lists: a production `x ("," x)*` is given its first part and the list of the others
+
+    def listed(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
+        return [first, *(rest or ())]
+
+    attribute_values = group_types = initial_values = integers = labels = listed
+    parameters = regions = results = typed_names = listed
+
     # ---- Operations: positions, results
 
     def here(self) -> int:
@@ -124,8 +133,8 @@ class Base:
 
     def _name_token(self) -> int:
         """The token that names the current operation."""
-        start = self._starts[-1]
-        return start + 1 if self.tokens.kinds[start] == "RESULTS" else start
+        results = self._results_token()
+        return self._starts[-1] if results is None else results + 1
 
     def _result_names(self, token: int) -> list[str]:
         text = self.texts[token]

@@ -88,9 +88,6 @@ class ClauseActions(TileActions, ControlActions):
         clauses.parts.append(token)
         return clauses
 
-    def word(self, token: int) -> int:
-        return token
-
     def clause_dictionary(self, clauses: _Template, *tokens: Any) -> _Template:
         entries = next((token for token in tokens if isinstance(token, Entries)), Entries())
         clauses.parts.append(entries)
@@ -227,12 +224,6 @@ class ClauseActions(TileActions, ControlActions):
             ),
             name,
         )
-
-    def regions(self, first: Region, rest: list[Region] | None = None) -> list[Region]:
-        return [first, *(rest or ())]
-
-    def labels(self, first: int, rest: list[int] | None = None) -> list[int]:
-        return [first, *(rest or ())]
 
 
 class _TemplateText:

@@ -251,9 +251,6 @@ class ControlActions(StructureActions):
             location=location,
         )
 
-    def initial_values(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
-        return [first, *(rest or ())]
-
     def initial_value(self, name: int, value: int) -> tuple[int, int]:
         return name, value
 
@@ -268,9 +265,6 @@ class ControlActions(StructureActions):
             for (name, _), type in zip(initial, inputs, strict=True)
         ]
         return operands, list(type.outputs.data), self._location()
-
-    def do_region(self, region: Region) -> Region:
-        return region
 
     def scf_while(
         self, header: Any, before: Region, after: Region, attributes: Entries | None

@@ -64,9 +64,6 @@ class StructureActions(AttributeActions):
                 self._define(name, value, token)
         return entry
 
-    def entry_block(self, operations: list[Operation]) -> list[Operation]:
-        return operations
-
     def blocks(
         self, entry: list[Operation] | None, blocks: list[Block] | None = None
     ) -> tuple[list[Operation] | None, list[Block]]:
@@ -106,9 +103,6 @@ class StructureActions(AttributeActions):
             argument = block.insert_arg(type, index)
             self._define(self.texts[value_token], argument, value_token)
         return block
-
-    def typed_names(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
-        return [first, *(rest or ())]
 
     def typed_name(self, name: int, type: Attribute, location: int | None) -> tuple[int, Attribute]:
         return name, type
@@ -191,9 +185,6 @@ class StructureActions(AttributeActions):
             location=location,
         )
 
-    def parameters(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
-        return [first, *(rest or ())]
-
     def named_parameter(
         self, name: int, type: Attribute, attributes: Entries | None, location: int | None
     ) -> tuple[int, Attribute, Entries | None]:
@@ -209,9 +200,6 @@ class StructureActions(AttributeActions):
 
     def result_type_list(self, results: list[Any] | None) -> list[Any]:
         return results or []
-
-    def results(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
-        return [first, *(rest or ())]
 
     def result(
         self, type: Attribute, attributes: Entries | None

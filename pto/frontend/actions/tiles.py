@@ -270,12 +270,6 @@ class TileActions(AttributeActions):
 
     # ---- Regular operations
 
-    def ins(self, group: _Group) -> _Group:
-        return group
-
-    def outs(self, group: _Group) -> _Group:
-        return group
-
     def group(
         self,
         values: list[int],
@@ -328,9 +322,6 @@ class TileActions(AttributeActions):
             extra.append(token)
             return f"% : {literal_text(typed)}"
         return literal_text(type)
-
-    def group_types(self, first: Any, rest: list[Any] | None = None) -> list[Any]:
-        return [first, *(rest or ())]
 
     def group_type(self, token: int) -> Attribute:
         return self.type(token)
