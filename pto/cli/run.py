@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from pto.cli.compare import Comparison
-    from pto.runtime.api import Kernel, Place
+    from pto.runtime.api import Kernel
     from pto.runtime.arguments import Argument
+    from pto.runtime.core import Place
     from pto.runtime.elements import Element
     from pto.runtime.machine import MachineKernel
     from pto.runtime.trace import Trace
@@ -455,7 +456,7 @@ def _shape(array: Array) -> str:
 def _places(args: argparse.Namespace) -> list[Place]:
     """The cores to run, in turn: one block or all of them, and their sub-blocks."""
     from pto.cli.run_values import UsageError
-    from pto.runtime.api import Place
+    from pto.runtime.core import Place
 
     def chosen(index: int | None, count: int, option: str) -> Sequence[int]:
         if count < 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from pto.runtime import (  # noqa: F401
 )
 from pto.runtime.arguments import Argument, bind, unbind
 from pto.runtime.compiler import Observe, Options, Program
-from pto.runtime.core import Core
+from pto.runtime.core import HERE, Core, Place
 from pto.runtime.errors import ArgumentFault, ExecutionError, Fault
 from pto.runtime.memory import Memory
 from pto.targets import TCVT_TARGETS, resolve, unified_buffer_bytes
@@ -71,28 +70,19 @@ def run(
         ValueError: an unknown target or function, or arguments that do not fit.
     """
     kernel = Kernel(module, function, arch=arch, default_sat=default_sat)
+    return call(kernel, args, Place(block_idx, block_num, subblock_idx, subblock_num))
+
+
+def call(kernel: Kernel, args: Sequence[Any], place: Place = HERE) -> Any:
+    """Launches a kernel on Python values. Arguments, results and errors as `run`."""
     try:
         arguments = bind_all(kernel.op, args)
     except ArgumentFault as fault:
         raise ValueError(fault.message) from None
-    results = kernel.launch(arguments, Place(block_idx, block_num, subblock_idx, subblock_num))
+    results = kernel.launch(arguments, place)
     for argument in arguments:
         argument.finish()
     return results if len(results) > 1 else results[0] if results else None
-
-
-@dataclass(frozen=True)
-class Place:
-    """A core's place in the grid."""
-
-    block_idx: int = 0
-    block_num: int = 1
-    subblock_idx: int = 0
-    subblock_num: int = 1
-
-
-HERE = Place()
-"""The only core there is."""
 
 
 class Kernel:
@@ -126,14 +116,7 @@ class Kernel:
         progress: Callable[[int, int], None] | None = None,
     ) -> tuple[Any, ...]:
         """Runs the function on one core and returns its results. Raises ExecutionError."""
-        core = Core(
-            unified_buffer(self.options.arch),
-            place.block_idx,
-            place.block_num,
-            place.subblock_idx,
-            place.subblock_num,
-            progress,
-        )
+        core = Core(unified_buffer(self.options.arch), place, progress)
         return execute(self._program, self.op, arguments, core)
 
 

@@ -14,15 +14,26 @@ CUBE_SPACES = frozenset(("mat", "left", "right", "acc", "bias", "scaling"))
 """Memory spaces of the cube side."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """A core's place in the grid."""
+
+    block_idx: int = 0
+    block_num: int = 1
+    subblock_idx: int = 0
+    subblock_num: int = 1
+
+
+HERE = Place()
+"""The only core there is."""
+
+
 @dataclass
 class Core:
     """One vector core: its unified buffer, its place in the grid, and its tiles by address."""
 
     unified_buffer: Memory
-    block_idx: int = 0
-    block_num: int = 1
-    subblock_idx: int = 0
-    subblock_num: int = 1
+    place: Place = HERE
     progress: Callable[[int, int], None] | None = None
     """Called with the iteration and the count of an outermost loop."""
     tiles: dict[tuple[Layout, int, int, int], Tile] = field(default_factory=dict)

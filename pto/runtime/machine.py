@@ -13,9 +13,9 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 
 from pto.dialect.ops import TCvtOp
-from pto.runtime.api import HERE, Kernel, Place, bind_all, execute, unified_buffer
+from pto.runtime.api import Kernel, call, execute, unified_buffer
 from pto.runtime.arguments import Argument
-from pto.runtime.errors import ArgumentFault
+from pto.runtime.core import HERE, Place
 from pto.runtime.machine_core import MachineCore
 from pto.runtime.machine_emit import MachineProgram
 from pto.runtime.machine_report import Report
@@ -48,10 +48,7 @@ class MachineKernel(Kernel):
         one is given."""
         return MachineCore(
             unified_buffer(self.options.arch),
-            place.block_idx,
-            place.block_num,
-            place.subblock_idx,
-            place.subblock_num,
+            place,
             progress,
             vector_unit=vector_unit or VectorUnit(self.report),
         )
@@ -88,12 +85,4 @@ def run_lowered(
             lowered.
     """
     kernel = MachineKernel(module, function, arch=arch)
-    try:
-        arguments = bind_all(kernel.op, args)
-    except ArgumentFault as fault:
-        raise ValueError(fault.message) from None
-    results = kernel.launch(arguments)
-    for argument in arguments:
-        argument.finish()
-    value = results if len(results) > 1 else results[0] if results else None
-    return value, kernel.report
+    return call(kernel, args), kernel.report

@@ -367,7 +367,7 @@ def _grid(op: Operation, compiler: Compiler) -> Step:
     name, result = _GRID[op.name], compiler.slot(op.results[0])
 
     def step(frame: Frame) -> None:
-        frame[result] = getattr(frame[0], name)
+        frame[result] = getattr(frame[0].place, name)
 
     return step
 
