@@ -67,7 +67,7 @@ def required(op: TCvtOp, arch: str, default_sat: str) -> int:
     extents = [(dst.valid_rows, min(src.rows, dst.rows)), (dst.valid_cols, min(src.cols, dst.cols))]
     stride = row_stride(op.src)
     if src.blayout == "col_major":  # taken by columns
-        extents, stride = extents[::-1], src.rows
+        extents = extents[::-1]
     (rows, most_rows), (cols, most_cols) = extents
     size = tmp_bytes if cols is not None else tmp_bytes_up_to
     return size(

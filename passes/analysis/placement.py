@@ -1,16 +1,19 @@
 """Where tiles lie in memory, as far as constants tell.
 
-A tile has a known place if its `alloc_tile` has a constant `addr`, or if it is a window at constant
-offsets of such a tile. Everything else is unknown, and unknown is never guessed at.
+A tile has a known place if its `alloc_tile` has a constant `addr`, or none, so that it has memory
+of its own; so has a window at constant offsets of such a tile. Everything else is unknown, and
+unknown is never guessed at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.arith import ConstantOp, IndexCastOp
+from xdsl.dialects.arith import ConstantOp, IndexCastOp, SelectOp
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from pto.dialect.ops import AllocTileOp, SubviewOp
 from pto.dialect.types import TileBufType, TileType, element_format, elements_per_column
@@ -72,17 +75,50 @@ def root(value: SSAValue) -> SSAValue:
 
 
 def row_stride(value: SSAValue) -> int:
-    """Elements from one row of a tile to the next: a window keeps its parent's rows."""
+    """Elements from one row of a tile to the next, or from one column to the next where it is in
+    column-major order: a window keeps those of the tile that it is cut out of."""
     type_ = root(value).type
     if not isinstance(type_, TileBufType | TileType):
         type_ = value.type
     assert isinstance(type_, TileBufType | TileType)
-    return type_.cols
+    return type_.rows if type_.blayout == "col_major" else type_.cols
+
+
+def stride_is_known(value: SSAValue) -> bool:
+    """Whether `row_stride` is certain: a value that comes from elsewhere, through a call or a
+    region, may be a window there, which its type does not tell."""
+    source = root(value)
+    owner = source.owner
+    if isinstance(owner, Operation):
+        passes_on = owner.regions or isinstance(owner, CallOp | SelectOp)
+        return not (passes_on and _makes_windows(owner))
+    function = owner.parent_op()
+    if not isinstance(function, FuncOp) or owner.prev_block is not None:
+        return function is None or not _makes_windows(function)
+    assert isinstance(source, BlockArgument)
+    given = [call.arguments[source.index] for call in _calls_of(function)]
+    return all(stride_is_known(tile) and row_stride(tile) == row_stride(source) for tile in given)
+
+
+def _outermost(op: Operation) -> Operation:
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return op
+
+
+def _makes_windows(op: Operation) -> bool:
+    return any(isinstance(inner, SubviewOp) for inner in _outermost(op).walk())
+
+
+def _calls_of(function: FuncOp) -> Iterator[CallOp]:
+    for op in _outermost(function).walk():
+        if isinstance(op, CallOp) and op.callee.root_reference == function.sym_name:
+            yield op
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The valid region of a row-major tile in the unified buffer, in bytes."""
+    """The valid region of a row-major tile, in bytes of the memory that it lies in."""
 
     start: int
     rows: int
@@ -93,6 +129,8 @@ class Placement:
     element_bits: int
     cols: int
     """Valid elements of a row; a column of packed pairs is two (spec F2)."""
+    memory: object = None
+    """What the addresses count from: a tile with memory of its own, None for the unified buffer."""
 
     @property
     def end(self) -> int:
@@ -102,6 +140,10 @@ class Placement:
     def text(self) -> str:
         """`0..1023`."""
         return f"{self.start}..{self.end - 1}"
+
+    def shares_memory(self, other: Placement) -> bool:
+        """Whether the two lie in one memory, so that their addresses can be compared."""
+        return self.memory == other.memory
 
     def first(self, size: int) -> Placement:
         """The first `size` bytes, as one row."""
@@ -116,7 +158,9 @@ class Placement:
 
     def meets(self, other: Placement) -> bool:
         """Whether the two share a byte; the gap between two rows belongs to neither tile."""
-        return any(other._has_any(start, start + self.row_bytes) for start in self._row_starts())
+        return self.shares_memory(other) and any(
+            other._has_any(start, start + self.row_bytes) for start in self._row_starts()
+        )
 
     def overwrites(self, src: Placement, through_bits: int = 0) -> bool:
         """Whether a conversion of `src` into this place writes over elements not yet read.
@@ -126,6 +170,8 @@ class Placement:
         is written, of elements as wide as the widest step of the conversion: `through_bits` is that
         of a type that it goes through (spec S10).
         """
+        if not self.shares_memory(src):
+            return False
         widest = max(self.element_bits, src.element_bits, through_bits)
         step = 1 if self.element_bits > src.element_bits else REPEAT_BYTES * 8 // widest
         return any(
@@ -172,12 +218,13 @@ def place(value: SSAValue) -> Placement | None:
     if not isinstance(tile, TileBufType | TileType) or tile.valid_rows is None:
         return None
     bits = bits_per_column(tile.dtype)
-    start = _start(value)
-    if bits is None or start is None or not tile.valid_cols or not tile.valid_rows:
+    found = _start(value)
+    if bits is None or found is None or not tile.valid_cols or not tile.valid_rows:
         return None
     if tile.blayout != "row_major" or tile.slayout != "none_box":
         return None
     elements = elements_per_column(tile.dtype)
+    memory, start = found
     return Placement(
         start=start,
         rows=tile.valid_rows,
@@ -185,13 +232,18 @@ def place(value: SSAValue) -> Placement | None:
         stride=row_stride(value) * bits // 8,
         element_bits=bits // elements,
         cols=tile.valid_cols * elements,
+        memory=memory,
     )
 
 
-def _start(value: SSAValue) -> int | None:
+def _start(value: SSAValue) -> tuple[SSAValue | None, int] | None:
+    """The memory and the first byte of a tile; None where its address is not a constant."""
     owner = value.owner
     if isinstance(owner, AllocTileOp):
-        return None if owner.addr is None else constant(owner.addr)
+        if owner.addr is None:
+            return value, 0
+        address = constant(owner.addr)
+        return None if address is None else (None, address)
     if not isinstance(owner, SubviewOp) or len(owner.offsets) != 2:
         return None
     parent = _start(owner.source)
@@ -202,4 +254,5 @@ def _start(value: SSAValue) -> int | None:
     bits = bits_per_column(type_.dtype)
     if bits is None:
         return None
-    return parent + (row * row_stride(owner.source) + col) * bits // 8
+    memory, start = parent
+    return memory, start + (row * row_stride(owner.source) + col) * bits // 8

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import PassFailedException
 from pto.dialect.ops import TCvtOp
 from pto.dialect.types import TileBufType, TileType, element_format, elements_per_column, type_text
 from pto.passes.analysis.module_target import named_target
-from pto.passes.analysis.placement import bits_per_column, row_stride
+from pto.passes.analysis.placement import bits_per_column, row_stride, stride_is_known
 from pto.targets import TCVT_TARGETS, Pair, UnknownTarget, lookup, resolve
 
 BLOCK_BITS = 256
@@ -221,7 +221,9 @@ def _rows(op: TCvtOp, value: SSAValue, by_columns: bool) -> Rows:
     type_ = tile_type(op, value)
     bits = bits_per_column(type_.dtype)
     assert bits is not None
-    stride = type_.rows if by_columns else row_stride(value)
+    if not stride_is_known(value):
+        raise fail(op, "a tile that may be a window of another: where its rows lie is not known")
+    stride = row_stride(value)
     per_column = elements_per_column(type_.dtype)
     name = format_name(op, type_.dtype)
     return Rows(value, name, type_.dtype, stride, bits, per_column)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
@@ -106,15 +108,7 @@ def _subview(op: Operation, compiler: Compiler) -> Step:
     source, slot = compiler.slot(op.source), compiler.slot(op.result)
     row, col = compiler.slots(op.offsets)
     rows, cols = (size.value.data for size in op.sizes.data)
-    window = Layout(
-        element=parent.element,
-        rows=rows,
-        cols=cols,
-        row_stride=parent.row_stride,
-        col_stride=parent.col_stride,
-        space=parent.space,
-        description=result.description,
-    )
+    window = replace(result, rows=rows, cols=cols)
     if parent.element != result.element:
         raise Fault(f"a window of {result.element.text} on a tile of {parent.element.text}")
     valid = (
@@ -136,9 +130,7 @@ def _subview(op: Operation, compiler: Compiler) -> Step:
                 f" of a tile of {parent.rows}x{parent.cols}"
             )
         valid_rows, valid_cols = static if valid is None else (frame[valid[0]], frame[valid[1]])
-        offset = tile.offset + first_row * parent.row_stride
-        offset += parent.element.stored(first_col) * parent.col_stride
-        frame[slot] = tile.part(window, offset, valid_rows, valid_cols)
+        frame[slot] = tile.window(window, first_row, first_col, valid_rows, valid_cols)
 
     return step
 
@@ -155,6 +147,8 @@ def _reshape(op: Operation, compiler: Compiler) -> Step:
         tile: Tile = frame[source]
         if tile.layout.size != layout.size:
             raise Fault(f"{tile.layout.size} bytes reshaped to {layout.size}")
+        if not tile.layout.is_dense:
+            raise Fault("the rows of a window do not follow each other: it cannot be reshaped")
         default = tile.valid if (tile.layout.rows, tile.layout.cols) == shape else shape
         rows, cols = (_static(*pair) for pair in zip(static, default, strict=True))
         frame[slot] = tile.part(layout, tile.offset, rows, cols)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -40,6 +40,13 @@ class Layout:
         return self.rows * self.element.stored(self.cols) * self.element.size
 
     @property
+    def is_dense(self) -> bool:
+        """Whether the elements lie one after the other: not so in a window of a wider tile."""
+        if self.is_col_major:
+            return self.cols == 1 or self.col_stride == self.size // self.cols
+        return self.rows == 1 or self.row_stride == self.size // self.rows
+
+    @property
     def is_col_major(self) -> bool:
         """Whether neighbours in a column are neighbours in memory."""
         return self.description.blayout == "col_major"
@@ -63,6 +70,12 @@ def layout_of(type_: TileBufType | TileType) -> Layout:
     else:
         row_stride, col_stride = stored_cols * element.size, element.size
     return Layout(element, tile.rows, tile.cols, row_stride, col_stride, tile.loc, tile)
+
+
+@cache
+def window_layout(type_layout: Layout, parent: Layout) -> Layout:
+    """The layout of a window of that type: its elements are as far apart as the parent's."""
+    return replace(type_layout, row_stride=parent.row_stride, col_stride=parent.col_stride)
 
 
 @cache
@@ -245,6 +258,16 @@ class Tile:
         if layout.is_col_major and self.valid_rows > 1:
             raise Fault("the bytes of a row of a col_major tile are not executed here")
         return self.part(byte_layout(layout), self.offset, self.valid_rows, count)
+
+    def window(
+        self, type_layout: Layout, row: int, col: int, valid_rows: int, valid_cols: int
+    ) -> Tile:
+        """The window of that type whose first element is [row, col]."""
+        parent = self.layout
+        offset = (
+            self.offset + row * parent.row_stride + self.element.stored(col) * parent.col_stride
+        )
+        return self.part(window_layout(type_layout, parent), offset, valid_rows, valid_cols)
 
     def part(self, layout: Layout, offset: int, valid_rows: int, valid_cols: int) -> Tile:
         """A tile of another layout in the same memory, at a byte offset of it."""
