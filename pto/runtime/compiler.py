@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from pto.dialect.ops import SEGMENTS
 from pto.runtime.core import Core
 from pto.runtime.errors import ExecutionError, Fault
 
@@ -31,15 +33,22 @@ Observe = Callable[[Operation, "Compiler", Step], Step]
 EMITTERS: dict[str, Emit] = {}
 """What each operation does, by name."""
 
+ATTRIBUTES: dict[str, frozenset[str]] = {}
+"""The attributes of each operation that its emitter knows; all others are refused."""
+
 MAX_DEPTH = 100
 """Nested calls; PTO functions do not recurse."""
 
 
-def emits(*names: str) -> Callable[[Emit], Emit]:
-    """Registers the function that makes the steps of these operations."""
+def emits(*names: str, attributes: Iterable[str] = ()) -> Callable[[Emit], Emit]:
+    """Registers the function that makes the steps of these operations.
+
+    `attributes` are those that it honours, or that change no result.
+    """
 
     def register(emit: Emit) -> Emit:
         EMITTERS.update(dict.fromkeys(names, emit))
+        ATTRIBUTES.update(dict.fromkeys(names, frozenset(attributes)))
         return emit
 
     return register
@@ -166,6 +175,7 @@ class Compiler:
         if emit is None:
             return _not_executed(op)
         try:
+            _check_attributes(op)
             step = emit(op, self)
         except Fault as fault:  # an operation that is never reached does no harm
             return _raising(ExecutionError(op, fault))
@@ -244,6 +254,18 @@ def _runner(steps: tuple[Step, ...], origins: dict[int, Operation]) -> Callable[
             raise ExecutionError(origins[id(step)], fault) from fault
 
     return run
+
+
+def _check_attributes(op: Operation) -> None:
+    """Raises Fault for an attribute that would be ignored; one with a dialect's prefix may be."""
+    if not op.name.startswith("pto."):
+        return
+    known = ATTRIBUTES[op.name]
+    for key in op.attributes:
+        if key not in known and "." not in key and key != SEGMENTS:
+            near = get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
+            raise Fault(f"the attribute {key} is not executed here", *[hint] * bool(known))
 
 
 def _raising(error: ExecutionError) -> Step:

@@ -24,6 +24,9 @@ from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
 
 Array = NDArray[Any]
+
+PRECISION = ("precisionType",)
+"""Attributes that choose how a device approximates; every result here is the most precise one."""
 Compute = Callable[..., Array]
 
 
@@ -237,7 +240,7 @@ def computation(name: str, element: Element) -> Compute:
 # Steps -------------------------------------------------------------------------------------------
 
 
-@emits(*(f"pto.{name}" for name in UNARY), "pto.tnot")
+@emits(*(f"pto.{name}" for name in UNARY), "pto.tnot", attributes=PRECISION)
 def _unary(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
@@ -255,7 +258,7 @@ def _unary(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits(*(f"pto.{name}" for name in (*BINARY, *INTEGER_ONLY)))
+@emits(*(f"pto.{name}" for name in (*BINARY, *INTEGER_ONLY)), attributes=PRECISION)
 def _binary(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     a, b = compiler.slots(operands.ins[:2])
@@ -295,7 +298,7 @@ def scalar_of(element: Element) -> Callable[[Any], Any]:
     return lambda value: work(stored(value))
 
 
-@emits(*(f"pto.{name}" for name in _WITH_SCALAR))
+@emits(*(f"pto.{name}" for name in _WITH_SCALAR), attributes=PRECISION)
 def _with_scalar(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     tile, scalar = operands.ins[:2]
@@ -434,14 +437,14 @@ def row_bytes(tile: Tile, count: int) -> Tile:
     return tile.as_bytes(count)
 
 
-@emits("pto.tcmp", "pto.tcmps")
+@emits("pto.tcmp", "pto.tcmps", attributes=("cmpMode", "cmp_mode"))
 def _compare(op: Operation, compiler: Compiler) -> Step:
     """Element j of a row is bit j mod 8 of byte j div 8 of the mask's row."""
     operands = operands_of(op)
     a, b = compiler.slots(operands.ins[:2])
     dst, element = operands.target(compiler), tile_layout(operands.ins[0]).element
-    mode = enum_attribute(op, "cmpMode", "cmp_mode") or "eq"
-    compare, convert = COMPARISONS[mode.lower()], scalar_of(element)
+    mode = enum_attribute(op, "cmpMode", "cmp_mode", choices=COMPARISONS) or "eq"
+    compare, convert = COMPARISONS[mode], scalar_of(element)
     with_tile = is_tile(operands.ins[1])
 
     def step(frame: Frame) -> None:

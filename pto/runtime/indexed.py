@@ -22,9 +22,9 @@ Array = NDArray[Any]
 
 def _by_row(op: Operation, index: Tile, tile: Tile) -> bool:
     """Whether an index stands for a row; where nothing says so, the shape of the indices does."""
-    written = enum_attribute(op, "coalesce")
+    written = enum_attribute(op, "coalesce", choices=("row", "elem"))
     if written is not None:
-        return written.lower() == "row"
+        return written == "row"
     return index.valid != tile.valid and index.valid_rows * index.valid_cols == tile.valid_rows
 
 
@@ -39,6 +39,11 @@ def _positions(index: Tile, tile: Tile, by_row: bool) -> Array:
         f"{index.valid_rows}x{index.valid_cols} indices for {tile.valid_rows}x{tile.valid_cols}"
         f" elements by {'row' if by_row else 'element'} [valid-region]"
     )
+
+
+_READ_OUTSIDE = ("undefined", "clamp", "wrap", "zero")
+_WRITE_OUTSIDE = ("undefined", "clamp", "wrap", "skip")
+"""What becomes of an index outside of the table; undefined is an error here."""
 
 
 def _inside(positions: Array, capacity: int, policy: str) -> tuple[Array, Array]:
@@ -66,12 +71,12 @@ def _table(items: Array, by_row: bool, columns: int) -> Array:
     return rows[:, :columns]
 
 
-@emits("pto.mgather")
+@emits("pto.mgather", attributes=("coalesce", "gatherOob"))
 def _gather(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     table, index = compiler.slots(operands.ins[:2])
     dst, bits = operands.target(compiler), tile_layout(operands.outs[0]).element.bits
-    policy = (enum_attribute(op, "gatherOob") or "undefined").lower()
+    policy = enum_attribute(op, "gatherOob", choices=_READ_OUTSIDE) or "undefined"
 
     def step(frame: Frame) -> None:
         view, result = frame[table], dst(frame)
@@ -94,14 +99,15 @@ _COMBINE: dict[str, Callable[[Array, Any, Array], None]] = {
 }
 
 
-@emits("pto.mscatter")
+@emits("pto.mscatter", attributes=("coalesce", "scatterOob", "scatterAtomicOp", "scatterConflict"))
 def _scatter(op: Operation, compiler: Compiler) -> Step:
     """Of several writes to one place the last one stays, in row-major order of the source."""
     operands = operands_of(op)
     src, index = compiler.slots(operands.ins[:2])
     table = compiler.slot(operands.outs[0])
-    policy = (enum_attribute(op, "scatterOob") or "undefined").lower()
-    combine = _COMBINE[(enum_attribute(op, "scatterAtomicOp") or "none").lower()]
+    policy = enum_attribute(op, "scatterOob", choices=_WRITE_OUTSIDE) or "undefined"
+    enum_attribute(op, "scatterConflict", choices=("default", "last"))
+    combine = _COMBINE[enum_attribute(op, "scatterAtomicOp", choices=_COMBINE) or "none"]
 
     def step(frame: Frame) -> None:
         source: Tile = frame[src]

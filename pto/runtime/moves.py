@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
+from pto.dialect.attributes import PADS
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
 from pto.runtime.elementwise import copy, domain_check, mark, scalar_of, undefined_in
 from pto.runtime.errors import Fault, place_of
-from pto.runtime.operands import enum_attribute, is_tile, operands_of
+from pto.runtime.operands import (
+    enum_attribute,
+    flag_attribute,
+    is_tile,
+    operands_of,
+    string_attribute,
+)
 from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
 from pto.runtime.transfer import fill_outside
@@ -23,17 +31,12 @@ from pto.runtime.transfer import fill_outside
 Array = NDArray[Any]
 
 
-def flag(op: Operation, name: str) -> bool:
-    """A boolean attribute; absent is false."""
-    attr = op.attributes.get(name)
-    return isinstance(attr, IntegerAttr) and attr.value.data != 0
-
-
-@emits("pto.tmov")
+@emits("pto.tmov", attributes=("reluPreMode",))
 def _move(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     if len(operands.ins) > 1:
         raise Fault("a move that quantises is on the cube side, which is not executed here")
+    enum_attribute(op, "reluPreMode", choices=("no_relu",))
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
     _same_storage(operands.ins[0], operands.outs[0])
 
@@ -50,7 +53,7 @@ def _same_storage(source: Any, target: Any) -> None:
         raise Fault(f"a source of {a.text}, a destination of {b.text}")
 
 
-@emits("pto.tprint")
+@emits("pto.tprint", attributes=("printFormat",))
 def _print(op: Operation, compiler: Compiler) -> Step:
     """Prints the valid region on standard error."""
     value = operands_of(op).ins[0]
@@ -65,14 +68,17 @@ def _print(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.tfillpad")
+@emits("pto.tfillpad", attributes=("mode", "padValue"))
 def _fill_pad(op: Operation, compiler: Compiler) -> Step:
     """The source's valid region, the rest of the destination's declared extents padded."""
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
     layout = tile_layout(operands.outs[0])
     _same_storage(operands.ins[0], operands.outs[0])
-    if not layout.description.pad:
+    string_attribute(op.attributes, "mode", ("expand", "inplace"))  # how a device does it
+    written = enum_attribute(op, "padValue", choices=PADS)
+    pad = layout.description.pad if written is None else PADS.index(written)
+    if not pad:
         raise Fault("the destination's type has no padding value (pad=0)")
 
     def step(frame: Frame) -> None:
@@ -84,7 +90,7 @@ def _fill_pad(op: Operation, compiler: Compiler) -> Step:
             held = held.copy()
         part = result.resized(*source.valid)
         np.copyto(part.write(), held.view(layout.element.storage))
-        fill_outside(part)
+        fill_outside(part, pad)
 
     return step
 
@@ -107,13 +113,14 @@ def _transpose(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.textract", "pto.tinsert")
+@emits("pto.textract", "pto.tinsert", attributes=("reluPreMode",))
 def _window(op: Operation, compiler: Compiler) -> Step:
     """A window of the larger tile at [row, col], read (textract) or written (tinsert)."""
     operands = operands_of(op)
     src, *place = compiler.slots(operands.ins)
     if len(place) > 2:
         raise Fault("extracting or inserting with quantisation is not executed here")
+    enum_attribute(op, "reluPreMode", choices=("no_relu",))
     dst, extracts = operands.target(compiler), op.name == "pto.textract"
     _same_storage(operands.ins[0], operands.outs[0])
 
@@ -163,13 +170,13 @@ def _concatenate(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.tci")
+@emits("pto.tci", attributes=("descending",))
 def _count(op: Operation, compiler: Compiler) -> Step:
     """start, start + 1, ... along the row; start - 1, ... with `descending`."""
     operands = operands_of(op)
     start, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
     element = tile_layout(operands.outs[0]).element
-    direction, convert = -1 if flag(op, "descending") else 1, scalar_of(element)
+    direction, convert = -1 if flag_attribute(op, "descending") else 1, scalar_of(element)
 
     def step(frame: Frame) -> None:
         result = dst(frame)
@@ -181,11 +188,11 @@ def _count(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.ttri")
+@emits("pto.ttri", attributes=("upperOrLower",))
 def _triangle(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     diagonal, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
-    upper = flag(op, "upperOrLower")
+    upper = flag_attribute(op, "upperOrLower")
 
     def step(frame: Frame) -> None:
         result = dst(frame)
@@ -232,33 +239,40 @@ def gather(source: Tile, index: Array) -> Array:
 
 
 _PATTERNS = {
-    "P0101": (2, 0),
-    "P1010": (2, 1),
-    "P0001": (4, 0),
-    "P0010": (4, 1),
-    "P0100": (4, 2),
-    "P1000": (4, 3),
-    "P1111": (1, 0),
+    "p0101": (2, 0),
+    "p1010": (2, 1),
+    "p0001": (4, 0),
+    "p0010": (4, 1),
+    "p0100": (4, 2),
+    "p1000": (4, 3),
+    "p1111": (1, 0),
 }
-"""Step and first column that a mask pattern selects: its lowest digit is column 0."""
+"""Step and first column (or row) that a mask pattern selects: its lowest digit is column 0."""
 
 
 def _pattern(op: Operation) -> tuple[int, int] | None:
-    name = enum_attribute(op, "maskPattern", "mask_pattern")
-    if name is None:
-        return None
-    if name not in _PATTERNS:
-        raise Fault(f"mask pattern {name} is not executed here")
-    return _PATTERNS[name]
+    """Step and first place of the mask pattern, None without one."""
+    name = enum_attribute(op, "maskPattern", "mask_pattern", choices=_PATTERNS)
+    return None if name is None else _PATTERNS[name]
 
 
-@emits("pto.tgather")
+def _axis(op: Operation) -> str | None:
+    """`row` where columns of each row are selected, `col` where rows are; None where not written.
+
+    It stands behind the source's type, or in the dictionary.
+    """
+    written = re.search(r'"([^"]*)"', _template(op))
+    attributes = {"axis": StringAttr(written[1])} if written else dict(op.attributes)
+    return string_attribute(attributes, "axis", ("row", "col"))
+
+
+@emits("pto.tgather", attributes=("maskPattern", "mask_pattern", "axis"))
 def _gather(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
     _same_storage(operands.ins[0], operands.outs[0])
     if (pattern := _pattern(op)) is not None:
-        return _gather_pattern(src, dst, *pattern)
+        return _gather_pattern(src, dst, *pattern, _axis(op))
     if len(operands.ins) < 2 or len(operands.outs) > 1:
         raise Fault("gathering by comparison is not executed here")
     index = compiler.slot(operands.ins[1])
@@ -272,15 +286,20 @@ def _gather(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-def _gather_pattern(src: int, dst: Callable[[Frame], Tile], every: int, first: int) -> Step:
-    """The selected columns of all rows, one after the other."""
+def _gather_pattern(
+    src: int, dst: Callable[[Frame], Tile], every: int, first: int, axis: str | None
+) -> Step:
+    """The selected columns of all rows, or the selected rows. Without an axis those columns fill
+    the destination one after the other, whatever its shape."""
 
     def step(frame: Frame) -> None:
         source, result = frame[src], dst(frame)
-        chosen = source.read()[:, first::every].reshape(-1)
-        if chosen.size != result.data.size:
-            raise Fault(f"selects {chosen.size} elements for {result.data.size} [valid-region]")
-        data = chosen.view(result.element.storage).reshape(result.data.shape)
+        held = source.read()
+        chosen = held[first::every] if axis == "col" else held[:, first::every]
+        if chosen.size != result.data.size or (axis and chosen.shape != result.data.shape):
+            selected, shape = ("x".join(map(str, a.shape)) for a in (chosen, result.data))
+            raise Fault(f"selects {selected} elements for {shape} [valid-region]")
+        data = chosen.reshape(-1).view(result.element.storage).reshape(result.data.shape)
         np.copyto(result.write(), data)
 
     return step
@@ -311,7 +330,7 @@ def _gather_blocks(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.tscatter")
+@emits("pto.tscatter", attributes=("maskPattern", "mask_pattern", "axis"))
 def _scatter(op: Operation, compiler: Compiler) -> Step:
     """The source's elements to positions of the destination, the last of equal ones staying."""
     operands = operands_of(op)
@@ -397,11 +416,11 @@ def _sort_blocks(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@emits("pto.tmrgsort")
+@emits("pto.tmrgsort", attributes=("exhausted",))
 def _merge(op: Operation, compiler: Compiler) -> Step:
     """Sorted lists of pairs merged, descending; of equal values the earlier list's comes first."""
     operands = operands_of(op)
-    if flag(op, "exhausted"):
+    if flag_attribute(op, "exhausted"):
         raise Fault("a merge that stops when a list is exhausted is not executed here")
     tiles = [value for value in operands.ins if is_tile(value)]
     dst, lists = operands.target(compiler), compiler.slots(tiles)
@@ -427,7 +446,7 @@ def _merge(op: Operation, compiler: Compiler) -> Step:
 
 def _template(op: Operation) -> str:
     syntax = op.properties.get("syntax")
-    return str(syntax)
+    return syntax.data if isinstance(syntax, StringAttr) else ""
 
 
 def _merged(parts: list[Array], element: Element) -> Array:

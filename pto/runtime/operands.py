@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from pto.dialect.attributes import EnumAttr
 from pto.dialect.ops import RegularOp, TCvtOp
-from pto.dialect.types import TileBufType, TileType
+from pto.dialect.types import TileBufType, TileType, type_text
 from pto.runtime.compiler import Compiler, Frame
 from pto.runtime.core import fresh_tile
 from pto.runtime.errors import Fault
@@ -75,10 +76,38 @@ def is_tile(value: SSAValue) -> bool:
     return isinstance(value.type, TileBufType | TileType)
 
 
-def enum_attribute(op: Operation, *names: str) -> str | None:
-    """The value of the first of these enumeration attributes that the operation has."""
+def enum_attribute(op: Operation, *names: str, choices: Iterable[str] | None = None) -> str | None:
+    """The value of the first of these enumeration attributes that the operation has, in lower case.
+
+    Raises Fault for an attribute of another kind, and for a value that is none of `choices`.
+    """
     for name in names:
         attr = op.attributes.get(name) or op.properties.get(name)
-        if isinstance(attr, EnumAttr):
-            return attr.data
+        if attr is None:
+            continue
+        if not isinstance(attr, EnumAttr):
+            raise Fault(f"the attribute {name} is an enumeration, not {type_text(attr)}")
+        value = attr.data.lower()
+        if choices is not None and value not in choices:
+            listed = ", ".join(choices)
+            raise Fault(f"{name} = {attr.data} is not executed here", f"executed: {listed}")
+        return value
     return None
+
+
+def flag_attribute(op: Operation, name: str) -> bool:
+    """A boolean attribute; absent is false. Raises Fault for another kind of attribute."""
+    attr = op.attributes.get(name)
+    if attr is not None and not isinstance(attr, IntegerAttr):
+        raise Fault(f"the attribute {name} is a boolean, not {type_text(attr)}")
+    return attr is not None and attr.value.data != 0
+
+
+def string_attribute(
+    attributes: Mapping[str, Attribute], name: str, choices: Iterable[str]
+) -> str | None:
+    """A string attribute, one of `choices`. Raises Fault for another one."""
+    attr = attributes.get(name)
+    if attr is None or (isinstance(attr, StringAttr) and attr.data in choices):
+        return attr.data if isinstance(attr, StringAttr) else None
+    raise Fault(f"{name} is one of {', '.join(choices)}, not {type_text(attr)}")

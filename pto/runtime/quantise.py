@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from pto.numerics import convert_bits
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.errors import Fault
-from pto.runtime.operands import operands_of
+from pto.runtime.operands import enum_attribute, operands_of
 from pto.runtime.structure import tile_layout
 from pto.runtime.tile import Tile
 
@@ -26,7 +26,7 @@ def _by_row(tile: Tile, rows: int) -> Array:
     return values[np.minimum(np.arange(rows), tile.valid_rows - 1)]
 
 
-@emits("pto.tquant")
+@emits("pto.tquant", attributes=("quant_type", "quantType"))
 def _quantise(op: Operation, compiler: Compiler) -> Step:
     """RINT of src * scale [+ offset], each step in f32, clamped to i8 or, with an offset, ui8."""
     operands = operands_of(op)
@@ -35,6 +35,8 @@ def _quantise(op: Operation, compiler: Compiler) -> Step:
     src, scale, *rest = compiler.slots(operands.ins)
     offset = rest[0] if rest else None
     expected = "i8" if offset is None else "ui8"
+    kind = "int8_sym" if offset is None else "int8_asym"
+    enum_attribute(op, "quant_type", "quantType", choices=(kind,))
     if source.format.name != "f32" or target.format.name != expected:
         raise Fault(
             f"{source.text} to {target.text}: f32 becomes i8, or ui8 with an offset operand"

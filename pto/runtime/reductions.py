@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from pto.runtime.compiler import Compiler, Frame, Step, emits
 from pto.runtime.elements import Element
 from pto.runtime.elementwise import (
+    PRECISION,
     Compute,
     apply,
     computation,
@@ -70,7 +71,10 @@ def _check_result(source: Tile, result: Tile, axis: int) -> None:
         )
 
 
-@emits(*(f"pto.t{axis}{kind}" for axis in ("row", "col") for kind in _REDUCTIONS))
+@emits(
+    *(f"pto.t{axis}{kind}" for axis in ("row", "col") for kind in _REDUCTIONS),
+    attributes=("isBinary",),  # the order of the additions, which does not matter here
+)
 def _reduction(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
@@ -147,7 +151,10 @@ def _col_operand(tile: Tile, rows: int, cols: int) -> Tile | Array:
 _EXPANSIONS: tuple[str, ...] = ("add", "sub", "mul", "div", "max", "min", "expdif")
 
 
-@emits(*(f"pto.t{axis}expand{kind}" for axis in ("row", "col") for kind in _EXPANSIONS))
+@emits(
+    *(f"pto.t{axis}expand{kind}" for axis in ("row", "col") for kind in _EXPANSIONS),
+    attributes=PRECISION,
+)
 def _expanded(op: Operation, compiler: Compiler) -> Step:
     """`compute` of a full operand and one that is expanded over it, in the order written."""
     operands = operands_of(op)

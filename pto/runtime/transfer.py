@@ -21,6 +21,21 @@ from pto.runtime.tile import Layout, Tile
 Array = NDArray[Any]
 
 
+_LAYOUTS = ("nd", "dn")
+"""Layouts of views that their strides describe."""
+
+_COMBINE: dict[str, Callable[[Array, Array], Array] | None] = {
+    prefix + kind: combine
+    for prefix in ("", "atomic_")
+    for kind, combine in (
+        ("none", None),
+        ("add", np.add),
+        ("max", np.maximum),
+        ("min", np.minimum),
+    )
+}
+
+
 def matrix_shape(shape: tuple[int, ...], col_major: bool) -> tuple[int, int]:
     """Rows and columns of a view as a tile sees it: a row_major tile takes the outer axes as rows,
     a col_major one takes all but the second innermost as columns (TLOAD)."""
@@ -63,34 +78,38 @@ def _check_elements(view: View, tile: Tile) -> None:
         raise Fault(f"a view of {view.element.text}, a tile of {tile.element.text}")
 
 
-@emits("pto.tload")
+@emits("pto.tload", attributes=("layout",))
 def _tload(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), operands.target(compiler)
     layout = tile_layout(operands.outs[0])
-    bits, col_major, pads = layout.element.bits, layout.is_col_major, layout.description.pad != 0
+    enum_attribute(op, "layout", choices=_LAYOUTS)
+    bits, col_major, pad = layout.element.bits, layout.is_col_major, layout.description.pad
 
     def step(frame: Frame) -> None:
         view, tile = frame[src], dst(frame)
         _check_elements(view, tile)
         view = moved(view, tile, layout)
         items = as_matrix(view.read().view(bits), col_major)
-        if pads:
-            fill_outside(tile)
+        if pad:
+            fill_outside(tile, pad)
         np.copyto(tile.write().view(bits), items)
 
     return step
 
 
-@emits("pto.tstore")
+@emits("pto.tstore", attributes=("layout", "atomicType", "atomic_type", "stPhase", "reluPreMode"))
 def _tstore(op: Operation, compiler: Compiler) -> Step:
     operands = operands_of(op)
     src, dst = compiler.slot(operands.ins[0]), compiler.slot(operands.outs[0])
     if len(operands.ins) > 1:
         raise Fault("a store that quantises is on the cube side, which is not executed here")
     layout = tile_layout(operands.ins[0])
+    enum_attribute(op, "layout", choices=_LAYOUTS)
+    enum_attribute(op, "reluPreMode", choices=("no_relu",))
     bits, col_major = layout.element.bits, layout.is_col_major
-    combine = _atomic(enum_attribute(op, "atomicType", "atomic_type"))
+    atomic = enum_attribute(op, "atomicType", "atomic_type", choices=_COMBINE)
+    combine = None if atomic is None else _COMBINE[atomic]
 
     def step(frame: Frame) -> None:
         tile, view = frame[src], frame[dst]
@@ -115,17 +134,6 @@ def _store(items: Array, data: Array, col_major: bool) -> None:
         items[...] = data.reshape(items.shape)
 
 
-def _atomic(kind: str | None) -> Callable[[Array, Array], Array] | None:
-    if kind is None or kind.lower() in ("none", "atomic_none"):
-        return None
-    combine = {"add": np.add, "max": np.maximum, "min": np.minimum}.get(
-        kind.lower().removeprefix("atomic_")
-    )
-    if combine is None:
-        raise Fault(f"atomic type {kind} is not executed here")
-    return combine
-
-
 # Padding -----------------------------------------------------------------------------------------
 
 _ZERO, _LARGEST, _SMALLEST = 1, 2, 3
@@ -145,10 +153,10 @@ def padding(element: Element, pad: int) -> Any:
     return np.array([code], element.bits).view(element.storage)[0]
 
 
-def fill_outside(tile: Tile) -> None:
-    """Fills the tile outside its valid region with the padding of its type."""
+def fill_outside(tile: Tile, pad: int) -> None:
+    """Fills the tile outside its valid region with the padding."""
     whole = tile.resized(tile.layout.rows, tile.layout.cols)
-    value = padding(tile.element, tile.layout.description.pad)
+    value = padding(tile.element, pad)
     data = whole.write()
     data[tile.valid_rows :] = value
     data[: tile.valid_rows, tile.data.shape[1] :] = value
