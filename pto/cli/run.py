@@ -223,8 +223,7 @@ class _Session:
                 list(self._bound.values()), place, progress.of_place(number)
             )
         progress.finish()
-        for argument in self._bound.values():
-            argument.finish()
+        self.kernel.finish(self._bound.values())
 
     # Afterwards --------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,7 @@ def call(kernel: Kernel, args: Sequence[Any], place: Place = HERE) -> Any:
     except ArgumentFault as fault:
         raise ValueError(fault.message) from None
     results = kernel.launch(arguments, place)
-    for argument in arguments:
-        argument.finish()
+    kernel.finish(arguments)
     return results if len(results) > 1 else results[0] if results else None
 
 
@@ -108,6 +107,14 @@ class Kernel:
     def arguments(self) -> dict[str, Attribute]:
         """The types of the arguments by name."""
         return dict(zip(argument_names(self.op), self.op.function_type.inputs.data, strict=True))
+
+    def finish(self, arguments: Iterable[Argument]) -> None:
+        """Brings the arrays behind the arguments up to date. Raises ExecutionError."""
+        try:
+            for argument in arguments:
+                argument.finish()
+        except Fault as fault:
+            raise ExecutionError(self.op, fault) from fault
 
     def launch(
         self,

@@ -32,7 +32,10 @@ _NUMBERS = "biufV"
 
 @dataclass
 class Argument:
-    """A value for a kernel, and what brings the array behind it up to date afterwards."""
+    """A value for a kernel, and what brings the array behind it up to date afterwards.
+
+    `finish` raises Fault where elements that the kernel left undefined would reach the array.
+    """
 
     value: Any
     finish: Callable[[], None]
@@ -190,6 +193,13 @@ def _bind_tile(name: str, layout: Layout, given: object) -> Argument:
     holder.write()[...] = matrix
 
     def copy_back() -> None:
+        if (undefined := holder.undefined()) is not None:
+            row, col = np.argwhere(undefined)[0]
+            raise Fault(
+                f"%{name} leaves the function with {undefined.sum()} of {undefined.size} elements"
+                f" undefined, the first at row {row}, column {col}",
+                memory.cause,
+            )
         matrix[...] = holder.data
         finish()
 

@@ -329,6 +329,42 @@ def test_nothing_may_depend_on_undefined_elements() -> None:
     assert "pto.tstore: reads elements that are undefined: 8 of 8" in message
 
 
+@pytest.mark.parametrize("way", ["argument", "result", "store"])
+@pytest.mark.parametrize("rows", [0, 1, 2])
+def test_undefined_elements_do_not_leave(way: str, rows: int) -> None:
+    """Through no door: a tile argument, a result, or a store; and nothing is written to it."""
+    dynamic, whole = tile("f32", 2, 8, ("?", "?")), tile("f32", 2, 8)
+    view = "!pto.partition_tensor_view<2x8xf32>"
+    out = view if way == "store" else whole
+    ending = {
+        "argument": "  return\n",
+        "result": f"  return %y : {whole}\n",
+        "store": f"  pto.tstore ins(%y : {whole}) outs(%d : {view})\n  return\n",
+    }[way]
+    if way != "argument":
+        ending = f"  %y = pto.alloc_tile : {whole}\n  STEP{ending}"
+    step = f"pto.tadd ins(%a, %a : {dynamic}, {dynamic}) outs(%y : {whole})\n"
+    name = "%y" if way == "argument" else "%d"
+    ending = ending.replace("STEP", step) if way != "argument" else f"  {step}{ending}"
+    result = f" -> {whole}" if way == "result" else ""
+    module = pto.parse(
+        f"func.func @f(%x: {whole}, {name}: {out}, %n: index){result} {{\n"
+        "  %c8 = arith.constant 8 : index\n"
+        f"  %a = pto.alloc_tile valid_row = %n valid_col = %c8 : {dynamic}\n"
+        f"  pto.tmov ins(%x : {whole}) outs(%a : {dynamic})\n{ending}}}"
+    )
+    held = np.full((2, 8), 7, np.float32)
+    x = np.ones((2, 8), np.float32)
+    if rows < 2:
+        with pytest.raises(ExecutionError, match="undefined") as caught:
+            pto.run(module, "f", x, held, rows)
+        assert "beyond the valid region of a source" in str(caught.value)
+        assert (held == 7).all()
+        return
+    returned = pto.run(module, "f", x, held, rows)
+    assert ((returned if way == "result" else held) == 2).all()
+
+
 def test_writing_defines_again() -> None:
     y = np.zeros((4, 8), np.float32)
     run(f"{NARROW}pto.texpands ins(%one : f32) outs(%b : {T})\n{store('%b')}", matrix(), y)
