@@ -135,6 +135,8 @@ def capacity(c: Conversion) -> Iterator[Finding]:
         if size is None or value.type.loc != "vec":
             continue
         placed = place(value)
+        if placed is not None and placed.memory is not None:
+            placed = None
         end = size if placed is None else placed.start + size
         if end > room or (placed is not None and placed.start < 0):
             at = "" if placed is None or size > room else f" at address {placed.start}"
@@ -185,5 +187,7 @@ def _tmp_overlap(c: Conversion, src: Placement | None, dst: Placement | None) ->
 
 def _apart_note(tile: Placement) -> str:
     """The first block after a tile, as a constant for `addr`."""
+    if tile.memory is not None:
+        return "give it a tile of its own"
     free = -(-tile.end // BLOCK_BYTES) * BLOCK_BYTES
     return f"the first address after it: %addr = arith.constant {free} : i64"

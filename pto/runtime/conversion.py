@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -19,8 +19,9 @@ from pto.runtime.elementwise import mark, undefined_in
 from pto.runtime.errors import Fault
 from pto.runtime.operands import operands_of
 from pto.runtime.structure import tile_layout
-from pto.runtime.tile import Tile
-from pto.targets import Pair, lookup, tcvt_table
+from pto.runtime.tile import Layout, Tile
+from pto.targets import Pair, lookup, product, tcvt_table
+from pto.tmp import tmp_bytes
 
 Array = NDArray[Any]
 
@@ -73,24 +74,31 @@ def pair_of(source: Element, target: Element, arch: str) -> Pair:
     )
 
 
-@emits("pto.tcvt")
+@emits("pto.tcvt", attributes=("rmode", "satmode"))
 def _tcvt(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, TCvtOp)
     operands = operands_of(op)
     src, dst = compiler.slot(op.src), operands.target(compiler)
     source, target = tile_layout(op.src).element, tile_layout(operands.outs[0]).element
-    pair = pair_of(source, target, compiler.options.arch)
+    pair_arch = compiler.options.arch
+    pair = pair_of(source, target, pair_arch)
     rounding = rounding_of(op, pair, compiler.options)
     convert = converter(source, target, rounding)
     packs = source.per_byte == 2 or target.per_byte == 2
     tails_last = compiler.options.arch == "a2a3"
     through_bits = 32 if rounding.pytorch_path else 0
+    tmp = None
+    if rounding.pytorch_path and op.tmp is not None and product(pair_arch).pytorch_needs_tmp:
+        tile_layout(op.tmp)
+        tmp = compiler.slot(op.tmp)
 
     def step(frame: Frame) -> None:
         tile, result = frame[src], dst(frame)
         check_logical_extents(tile, result)
         if tile.memory is result.memory:
             check_overlap(tile, result, tails_last, through_bits)
+        if tmp is not None:
+            check_tmp(frame[tmp], tile, result)
         undefined = None if packs else undefined_in((tile,))
         convert(tile.read() if packs else tile.data, result.write())
         if undefined is not None:
@@ -118,6 +126,31 @@ def check_overlap(source: Tile, target: Tile, tails_last: bool, through_bits: in
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
             " before all of it is read [overlap]"
         )
+
+
+def check_tmp(tmp: Tile, source: Tile, target: Tile) -> None:
+    """Raises Fault where the scratch tile is too small, or lies over what it must not (spec T)."""
+    needed = _tmp_bytes(source.layout, target.layout, target.valid)
+    if needed > tmp.layout.size:
+        raise Fault(f"the tmp tile has {tmp.layout.size} bytes, {needed} are needed [tmp-small]")
+    for name, tile in (("source", source), ("destination", target)):
+        place = _place(tile)
+        if tile.memory is not tmp.memory or place is None or not needed:
+            continue
+        used = replace(place, start=tmp.offset).first(needed)
+        if used.meets(place):
+            raise Fault(
+                f"the tmp tile, bytes {used.text()}, overlaps the {name},"
+                f" bytes {place.text()} [overlap]"
+            )
+
+
+@lru_cache(maxsize=1024)
+def _tmp_bytes(source: Layout, target: Layout, valid: tuple[int, int]) -> int:
+    rows, cols = valid[::-1] if target.is_col_major else valid
+    stride = source.col_stride if source.is_col_major else source.row_stride
+    src, dst = source.element, target.element
+    return tmp_bytes(src.format.name, dst.format.name, rows, cols, row_stride=stride // src.size)
 
 
 def _place(tile: Tile) -> Placement | None:
