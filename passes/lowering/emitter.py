@@ -316,10 +316,17 @@ class Emitter:
         """`pto.set_ctrl`."""
         self.opaque("set_ctrl", "% : i64", [control])
 
-    def set_deq_scale(self, scale: float) -> None:
+    def half(self, value: float) -> SSAValue:
+        """A constant of f16."""
+        return self.insert(arith.ConstantOp(FloatAttr(value, f16)), "scale").results[0]
+
+    def deq_scale(self) -> SSAValue:
+        """`pto.get_deqscale`."""
+        return self.opaque("get_deqscale", ": f16", results=[f16], hint="scale").results[0]
+
+    def set_deq_scale(self, scale: SSAValue) -> None:
         """`pto.set_deqscale`: what an i32 is multiplied with on its way to f16 (spec S13)."""
-        op = self.insert(arith.ConstantOp(FloatAttr(scale, f16)), "scale")
-        self.opaque("set_deqscale", "% : f16", [op.results[0]])
+        self.opaque("set_deqscale", "% : f16", [scale])
 
     # ---- Registers (a5)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import i16, i32
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from pto.dialect.attributes import RoundModeAttr
@@ -32,7 +32,7 @@ from pto.dialect.machine_ops import (
 )
 from pto.dialect.types import TileBufType
 from pto.numerics import FORMATS
-from pto.passes.analysis.placement import tile_bytes
+from pto.passes.analysis.placement import place, tile_bytes
 from pto.passes.lowering.emitter import Emitter, Index
 from pto.passes.lowering.tile_conversion import TileConversion, fail
 from pto.tmp import tmp_bytes
@@ -56,6 +56,13 @@ def call_strides(src: str, dst: str) -> tuple[int, int]:
         lanes * FORMATS[name].bits // (8 * BLOCK_BYTES) for name in (dst, src)
     )
     return dst_blocks, src_blocks
+
+
+def _sets_deq_scale(op: Operation) -> bool:
+    """Whether the program around a conversion sets the scale itself."""
+    while (parent := op.parent_op()) is not None:
+        op = parent
+    return any(inner.name == "pto.set_deqscale" for inner in op.walk())
 
 
 @dataclass(frozen=True)
@@ -95,10 +102,19 @@ class _Lowering:
             self._through_i32()
         elif c.saturation is not None:
             self._with_saturation()
+        elif c.pair.kind == "s13":
+            self._with_deq_scale()
         else:
-            if c.pair.kind == "s13":
-                emit.set_deq_scale(1.0)
             self._head_and_tail(self._cast)
+
+    def _with_deq_scale(self) -> None:
+        """Multiplies by 1 (spec S13), and leaves the scale as the program has set it, if it has."""
+        emit = self.emit
+        before = emit.deq_scale() if _sets_deq_scale(self.c.op) else None
+        emit.set_deq_scale(emit.half(1.0))
+        self._head_and_tail(self._cast)
+        if before is not None:
+            emit.set_deq_scale(before)
 
     def _with_saturation(self) -> None:
         is_off = self.c.saturation == "OFF"
@@ -201,6 +217,11 @@ class _Lowering:
         needed = tmp_bytes(c.src.format, c.dst.format, c.rows, c.cols, row_stride=c.src.stride)
         if provided < needed:
             raise fail(c.op, f"the tmp tile has {provided} bytes, but {needed} are needed")
+        place_of_tmp = place(tmp)
+        for name, value in (("source", c.src.value), ("destination", c.dst.value)):
+            other = place(value)
+            if place_of_tmp and other and place_of_tmp.first(needed).meets(other):
+                raise fail(c.op, f"the tmp tile overlaps the {name}")
 
     def _through_i32(self) -> None:
         emit, tmp = self.emit, self.c.op.tmp

@@ -107,7 +107,7 @@ _OLDER = """
 """
 
 # Operations on the unified buffer that this project defines (see `machine_ops`).
-_MACHINE = " and cast duplicate mulcast set_deqscale "
+_MACHINE = " and cast duplicate get_deqscale mulcast set_deqscale "
 
 _BUILTIN = """
     builtin.module builtin.unrealized_conversion_cast

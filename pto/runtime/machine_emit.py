@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import cast
 
+import numpy as np
 from xdsl.ir import Operation
 from xdsl.utils.exceptions import VerifyException
 
@@ -27,7 +28,7 @@ class MachineProgram(Program):
     """A module whose functions run on cores with a vector unit."""
 
 
-def machine_emits(*names: str) -> Callable[[Emit], Emit]:
+def machine_emits(*names: str, attributes: Iterable[str] = ()) -> Callable[[Emit], Emit]:
     """As `emits`, for operations that need the machine's core."""
 
     def register(emit: Emit) -> Emit:
@@ -36,7 +37,7 @@ def machine_emits(*names: str) -> Callable[[Emit], Emit]:
                 raise Fault("it runs on the machine only: pto-opt run --machine")
             return emit(op, compiler)
 
-        emits(*names)(on_machine)
+        emits(*names, attributes=attributes)(on_machine)
         return emit
 
     return register
@@ -107,7 +108,17 @@ def _set_deq_scale(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@machine_emits(*BUFFER_OPS)
+@machine_emits("pto.get_deqscale")
+def _get_deq_scale(op: Operation, compiler: Compiler) -> Step:
+    result = compiler.slot(op.results[0])
+
+    def step(frame: Frame) -> None:
+        frame[result] = np.float16(frame[0].vector_unit.deq_scale)
+
+    return step
+
+
+@machine_emits(*BUFFER_OPS, attributes=BufferOp.ATTRIBUTES | {"rmode"})
 def _buffer_operation(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, BufferOp)
     slots, scalars = compiler.slots(op.pointers()), compiler.slots(op.scalars())
@@ -179,7 +190,7 @@ def _dist(op: Operation, default: str) -> str:
     return default if attr is None else str(getattr(attr, "data", attr))
 
 
-@machine_emits("pto.vlds")
+@machine_emits("pto.vlds", attributes=("dist",))
 def _load(op: Operation, compiler: Compiler) -> Step:
     if len(op.operands) != 2 or len(op.results) != 1:
         raise Fault("the form that updates its address is not executed here")
@@ -196,7 +207,7 @@ def _load(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@machine_emits("pto.vsts")
+@machine_emits("pto.vsts", attributes=("dist",))
 def _store(op: Operation, compiler: Compiler) -> Step:
     if len(op.operands) != 4 or op.results:
         raise Fault("the form that updates its address is not executed here")
@@ -211,7 +222,7 @@ def _store(op: Operation, compiler: Compiler) -> Step:
     return step
 
 
-@machine_emits("pto.vcvt")
+@machine_emits("pto.vcvt", attributes=("rnd", "sat", "part", "mode"))
 def _convert(op: Operation, compiler: Compiler) -> Step:
     assert isinstance(op, VcvtOp)
     try:

@@ -101,6 +101,34 @@ def test_lowered_programs_need_the_machine() -> None:
         pto.run(_lower(_module("partial_tile"), "a2a3"), None, *given)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_lowered_conversion_keeps_the_scale_of_the_program(nested: bool) -> None:
+    """tcvt multiplies by 1 (spec S13), a cast after it by what the program has set."""
+    tcvt = "pto.tcvt ins(%s : !pto.tile_buf<vec, 1x64xi32>) outs(%e : !pto.tile_buf<vec, 1x64xf16>)"
+    if nested:
+        tcvt = f"scf.for %i = %c0 to %c2 step %c1 {{\n{tcvt}\n}}"
+    text = f"""module attributes {{pto.target_arch = "a2a3"}} {{
+      func.func @f(%s: !pto.tile_buf<vec, 1x64xi32>, %e: !pto.tile_buf<vec, 1x64xf16>,
+                   %d: !pto.tile_buf<vec, 1x64xf16>) {{
+        %c0 = arith.constant 0 : index
+        %c1 = arith.constant 1 : index
+        %c2 = arith.constant 2 : index
+        %k = arith.constant 0.5 : f16
+        pto.set_deqscale %k : f16
+        {tcvt}
+        %p = pto.tile_buf_addr %s : !pto.tile_buf<vec, 1x64xi32> -> !pto.ptr<i32, ub>
+        %q = pto.tile_buf_addr %d : !pto.tile_buf<vec, 1x64xf16> -> !pto.ptr<f16, ub>
+        pto.cast ins(%p {{count = 64}} : !pto.ptr<i32, ub>) outs(%q : !pto.ptr<f16, ub>)
+        return
+      }}
+    }}"""
+    x = np.arange(64, dtype=np.int32).reshape(1, 64) * 2
+    converted, cast = (np.zeros((1, 64), np.float16) for _ in range(2))
+    run_lowered(_lower(pto.parse(text), "a2a3"), "f", x, converted, cast)
+    assert (converted == x).all()
+    assert (cast == x / 2).all()
+
+
 HALF_DEFINED = """func.func @f(%x: !pto.tile_buf<vec, 4x32xf32, valid=2x32>,
     %w: !pto.tile_buf<vec, 4x32xf32>) -> !pto.tile_buf<vec, 4x32xDST VALID> {
   %at = arith.constant 64 : i64
