@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pto.numerics import FORMATS, convert
-from pto.numerics.conversion import _conversion
+from pto.numerics.arrays import _conversion
 from pto.numerics.jit_engine import is_available
 
 Array = NDArray[Any]

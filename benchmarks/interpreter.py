@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 import pto
-from pto.runtime.api import Kernel
 from pto.runtime.arguments import bind
+from pto.runtime.launch import Kernel
 
 LOOPS = 2000
 LARGE = (128, 256)

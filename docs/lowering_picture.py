@@ -16,9 +16,9 @@ import pto
 from pto.numerics import FORMATS
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.runtime import machine
-from pto.runtime.machine_lanes import Lanes, UbPointer
-from pto.runtime.machine_report import Report
-from pto.runtime.machine_vector import Compute, VectorUnit
+from pto.runtime.machine.lanes import Lanes, UbPointer
+from pto.runtime.machine.report import Report
+from pto.runtime.machine.vector_unit import Compute, VectorUnit
 
 CELL_HEIGHT = 26
 WIDTH = 880

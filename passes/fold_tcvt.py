@@ -20,13 +20,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.traits import is_side_effect_free
 
-from pto.dialect.ops import AllocTileOp, TCvtOp, opaque_op_class, segments
-from pto.dialect.types import TileBufType, TileType, element_format
-from pto.numerics import FORMATS
-from pto.numerics.rules import has_saturation
-from pto.passes.lowering.tile_conversion import check_default_sat, conversions
-from pto.targets import TCVT_TARGETS, lookup
-from pto.targets.grids import grid
+from pto.dialect.ops import SEGMENTS, AllocTileOp, TCvtOp, operation_class, segments
+from pto.numerics.value_sets import value_set
+from pto.passes.common import check_default_sat, conversions
+from pto.targets import ResolvedConversion, resolve_generally
 
 
 @dataclass(frozen=True)
@@ -57,57 +54,43 @@ class FoldTcvtPass(ModulePass):
                 _fold_buffers(there, back)
 
     def _is_exact(self, there: TCvtOp, back: TCvtOp) -> bool:
-        original, final = there.src.type, back.dst_type
-        if original != final or not isinstance(original, TileBufType | TileType):
+        ways = [self._meaning(op) for op in (there, back)]
+        if there.src.type != back.dst_type or ways[0] is None or ways[1] is None:
             return False
-        middle = there.dst_type
-        assert isinstance(middle, TileBufType | TileType)
-        return round_trip_is_exact(
-            element_format(original.dtype),
-            element_format(middle.dtype),
-            mode=None if back.rmode is None else back.rmode.data,
-            saturation=(
-                self._saturation(there, original, middle),
-                self._saturation(back, middle, original),
-            ),
-            finite=self.finite,
-        )
+        return round_trip_is_exact(ways[0], ways[1], finite=self.finite)
 
-    def _saturation(
-        self, op: TCvtOp, src: TileBufType | TileType, dst: TileBufType | TileType
-    ) -> str:
-        if op.satmode is not None:
-            return op.satmode.data
-        if self.default_sat != "target":
-            return self.default_sat.upper()
-        names = element_format(src.dtype), element_format(dst.dtype)
-        rows = [lookup(arch, str(names[0]), str(names[1])) for arch in TCVT_TARGETS]
-        return next((row.default_saturation for row in rows if row is not None), "ON")
+    def _meaning(self, op: TCvtOp) -> ResolvedConversion | None:
+        """What a conversion means: on any product alike, but for the default of its saturation."""
+        formats = op.formats()
+        if formats is None:
+            return None
+        try:
+            return resolve_generally(
+                *formats,
+                mode=op.mode,
+                saturation=op.saturation,
+                default_saturation=self.default_sat,
+            )
+        except ValueError:
+            return None
 
 
 def round_trip_is_exact(
-    original: str | None,
-    middle: str | None,
-    *,
-    mode: str | None,
-    saturation: tuple[str, str],
-    finite: bool = False,
+    there: ResolvedConversion, back: ResolvedConversion, *, finite: bool = False
 ) -> bool:
-    """Whether converting to `middle` and back gives every value of `original` again, or every
-    finite one. `mode` is that of the way back, `saturation` are those of both ways."""
-    if original is None or middle is None or mode == "HYBRID":
-        return False
-    if original == middle:
+    """Whether a conversion and the one back give every value of its source again, or every finite
+    one."""
+    original, middle = there.src, there.dst
+    if original is middle:
         return False  # f32 to f32 rounds to integral values (spec R11)
-    first, between = grid(original), grid(middle)
-    if first is None or between is None or not between.holds(first):
+    first, between = value_set(original), value_set(middle)
+    if back.mode == "HYBRID" or first is None or between is None or not between.holds(first):
         return False
-    fmt, through = FORMATS[original], FORMATS[middle]
-    if finite or not (fmt.has_inf or fmt.has_nan):
+    if finite or not (original.has_inf or original.has_nan):
         return True
     # Infinities and NaN survive in a float that has them, where neither way saturates.
-    there = "OFF" if not has_saturation(fmt, through) else saturation[0]
-    return through.is_float and through.has_nan and (there, saturation[1]) == ("OFF", "OFF")
+    keeps = middle.is_float and middle.has_nan
+    return keeps and "ON" not in (there.saturation, back.saturation)
 
 
 # ---- The two forms
@@ -151,9 +134,9 @@ def _own_memory(tile: SSAValue) -> bool:
 def _fold_buffers(there: TCvtOp, back: TCvtOp) -> None:
     assert back.dst is not None
     middle = back.src
-    move = opaque_op_class("pto.tmov").create(
+    move = operation_class("pto.tmov").create(
         operands=[there.src, back.dst],
-        properties={"operandSegmentSizes": segments(1, 1)},
+        properties={SEGMENTS: segments(1, 1)},
         location=back.location,
     )
     Rewriter.replace_op(back, move)

@@ -19,11 +19,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from pto.dialect.ops import OpaqueOp, RegularOp, TCvtOp, segments
-from pto.dialect.types import TileBufType, TileType, type_text
+from pto.dialect.ops import SEGMENTS, OpaqueOp, RegularOp, TCvtOp, segments
+from pto.dialect.type_records import type_text
+from pto.dialect.types import TileBufType, TileType
 from pto.passes.lowering.allocation import allocate
-
-SEGMENTS = "operandSegmentSizes"
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def _yields_tile(op: Operation) -> bool:
         return True
     assert isinstance(op, RegularOp)
     sizes = op.properties.get(SEGMENTS)
-    return sizes is None and op.signature.accepts(len(op.operands), 1)
+    return sizes is None and op.SIGNATURE.accepts(len(op.operands), 1)
 
 
 # ---- Types

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -18,20 +18,50 @@ from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import PassFailedException
 
-from pto.diagnostics import Diagnostic, FileReport, keep_lines, render_text, rules
+from pto.diagnostics import Diagnostic, FileReport, registry
+from pto.diagnostics.report import keep_lines
+from pto.diagnostics.text import render_text
+from pto.dialect.location import location_of
 from pto.dialect.ops import TCvtOp
-from pto.dialect.types import TileBufType, TileType, element_format
+from pto.dialect.target import NamedTarget, target_of
+from pto.dialect.types import AnyTile
 from pto.frontend.source import Source, source_of
-from pto.passes.analysis.locate import Locator, position
-from pto.passes.analysis.module_target import NamedTarget, named_target
-from pto.passes.rules.tcvt_chains import DoubleRounding, Step, find_double_rounding
-from pto.passes.rules.tcvt_findings import Conversion, Finding, Where
-from pto.passes.rules.tcvt_rules import RULES
-from pto.passes.rules.vcvt_rules import VCVT, register_conversion
-from pto.targets import TCVT_TARGETS, UnknownTarget, lookup, resolve
+from pto.numerics.double_rounding import Rounding
+from pto.passes.rules import tcvt_saturation, tcvt_tiles, tcvt_tmp, tcvt_types
+from pto.passes.rules.checked_conversion import CheckedConversion
+from pto.passes.rules.double_rounding import Found, find_double_rounding
+from pto.passes.rules.finding import Anchor, Finding, value_of
+from pto.passes.rules.locate import Locator
+from pto.passes.rules.routes import ChainPreview
+from pto.targets import (
+    DEFAULT_SATURATIONS,
+    Product,
+    UnknownTarget,
+    pair_of,
+    product_of,
+    tile_products,
+)
+
+RULES: tuple[Callable[[CheckedConversion], Iterator[Finding]], ...] = (
+    tcvt_types.round_mode,
+    tcvt_tiles.shape,
+    tcvt_tiles.valid_region,
+    tcvt_tiles.location,
+    tcvt_tiles.row_align,
+    tcvt_tiles.capacity,
+    tcvt_tiles.overlap,
+    tcvt_tmp.tmp_tile,
+    tcvt_types.ambiguous_none,
+    tcvt_types.unknown_attribute,
+    tcvt_saturation.nan_to_zero,
+    tcvt_saturation.negative_to_unsigned,
+    tcvt_types.rmode_ignored,
+    tcvt_saturation.satmode_ignored,
+    tcvt_saturation.float_saturation,
+)
+"""The rules of one tile conversion behind `type_pair`, in the order in which they report."""
 
 _RUN_ARCH = re.compile(r"RUN:.*--pto-arch[= ](\w+)")
-_SATURATION = {"target": "target", "on": "ON", "off": "OFF"}
 
 
 def verify(
@@ -55,26 +85,27 @@ def verify(
     """
     if not isinstance(module, ModuleOp):
         raise TypeError(f"verify takes a module, as parse returns it, not {type(module).__name__}")
-    if unknown := set(warn) - set(rules()):
-        raise ValueError(f"unknown ids: {', '.join(sorted(unknown))}; ids: {', '.join(rules())}")
-    target, saturation = _options(arch, default_sat)
+    known = registry()
+    if unknown := set(warn) - set(known):
+        raise ValueError(f"unknown ids: {', '.join(sorted(unknown))}; ids: {', '.join(known)}")
+    product, saturation = _options(arch, default_sat)
     check = _Check(
         module=module,
-        arch=target,
+        asked=product,
         default_sat=saturation,
         require_tmp=require_tmp,
-        enabled=frozenset(id_ for id_, rule in rules().items() if rule.default) | set(warn),
+        enabled=frozenset(id_ for id_, info in known.items() if info.default) | set(warn),
     )
     found = [d for d in check.run() if not check.locator.is_allowed(d)]
     return sorted(found, key=lambda d: (d.line, d.column))
 
 
-def _options(arch: str | None, default_sat: str) -> tuple[str | None, str]:
+def _options(arch: str | None, default_sat: str) -> tuple[Product | None, str]:
     """The target and the saturation that the options name. Raises ValueError."""
-    saturation = _SATURATION.get(str(default_sat).lower())
-    if saturation is None:
+    saturation = str(default_sat).lower()
+    if saturation not in DEFAULT_SATURATIONS:
         raise ValueError(f"default_sat must be 'target', 'on' or 'off', not {default_sat!r}")
-    return None if arch is None else resolve(arch), saturation
+    return None if arch is None else product_of(arch), saturation
 
 
 @dataclass
@@ -82,7 +113,7 @@ class _Check:
     """One run over one module."""
 
     module: ModuleOp
-    arch: str | None
+    asked: Product | None
     """The target asked for, None to take each module's own."""
     default_sat: str
     require_tmp: bool
@@ -98,6 +129,10 @@ class _Check:
     def locator(self) -> Locator:
         return Locator(self.source)
 
+    @cached_property
+    def preview(self) -> ChainPreview:
+        return ChainPreview(self.locator)
+
     def run(self) -> Iterator[Diagnostic]:
         for op, finding in self._findings():
             if finding.id in self.enabled:
@@ -108,51 +143,52 @@ class _Check:
             if isinstance(op, TCvtOp):
                 yield from self._about_target(op)
                 yield from ((op, finding) for finding in self._conversion(op))
-            elif op.name == VCVT:
-                yield from ((op, finding) for finding in register_conversion(op))
+            elif op.name == "pto.vcvt":
+                yield from _register_conversion(op)
             elif isinstance(op, FuncOp):
                 yield from self._chains(op)
 
-    def _target(self, op: Operation) -> str | None:
+    def _product(self, op: Operation) -> Product | None:
         """The target that an operation is checked against."""
-        if self.arch is not None:
-            return self.arch
-        named = named_target(op)
-        return named.resolved if named is not None else None
+        if self.asked is not None:
+            return self.asked
+        named = target_of(op)
+        return None if named is None else named.product
 
     def _conversion(self, op: TCvtOp) -> Iterator[Finding]:
         src, dst = op.src.type, op.dst_type
         tmp = op.tmp.type if op.tmp is not None else None
-        if not isinstance(src, TileBufType | TileType):
+        if not isinstance(src, AnyTile):
             yield _not_a_tile(src)
-        elif not isinstance(dst, TileBufType | TileType):
+        elif not isinstance(dst, AnyTile):
             yield _not_a_tile(dst)
-        elif tmp is not None and not isinstance(tmp, TileBufType | TileType):
+        elif tmp is not None and not isinstance(tmp, AnyTile):
             yield _not_a_tile(tmp)
         else:
-            conversion = Conversion(
-                op, src, dst, tmp, self._target(op), self.default_sat, self.require_tmp
+            product = self._product(op)
+            checked = CheckedConversion(
+                op, src, dst, tmp, product, self.default_sat, self.require_tmp
             )
+            yield from tcvt_types.type_pair(checked, self.preview)
             for rule in RULES:
-                yield from rule(conversion)
+                yield from rule(checked)
 
     # What there is to say about a module's target, at its first conversion
 
     def _about_target(self, op: TCvtOp) -> Iterator[tuple[Operation, Finding]]:
-        named = named_target(op)
+        named = target_of(op)
         owner = named.owner if named is not None else None
         if owner in self._noted:
             return
         self._noted.add(owner)
         if named is None:
-            if self.arch is None:
+            if self.asked is None:
                 yield op, self._no_target()
-        elif self.arch is None:
+        elif self.asked is None:
             yield from _unknown_target(named)
-        elif named.resolved not in (None, self.arch):
-            message = f"checked for {self.arch}, as asked for; the module names {named.resolved}"
-            where = Where("attribute", f"={named.key}")
-            yield named.owner, Finding("target-override", message, where)
+        elif named.product not in (None, self.asked):
+            message = f"checked for {self.asked}, as asked for; the module names {named.product}"
+            yield named.owner, Finding("target-override", message, value_of(named.key))
 
     def _no_target(self) -> Finding:
         notes = ["name the target with --arch, or in the module with pto.target_arch"]
@@ -160,63 +196,63 @@ class _Check:
         if (run := _RUN_ARCH.search(text)) is not None:
             notes.insert(0, f"the file's RUN line says --pto-arch={run.group(1)}")
         message = "no target is known: only what holds on every target is checked"
-        return Finding("no-target", message, Where(), tuple(notes), quiet=True)
+        return Finding("no-target", message, notes=tuple(notes), quiet=True)
 
     # Chains of conversions
 
     def _chains(self, function: FuncOp) -> Iterator[tuple[Operation, Finding]]:
         for block in function.body.blocks:
-            for found in find_double_rounding(block, self._step):
-                yield found.second.op, self._double_rounding(found)
+            for found in find_double_rounding(block, self._rounding):
+                yield found.second, self._double_rounding(found)
 
-    def _step(self, op: TCvtOp) -> Step | None:
-        src, dst = _format(op.src.type), _format(op.dst_type)
-        if src is None or dst is None:
-            return None
-        arch = self._target(op)
-        mode = op.rmode.data if op.rmode is not None else None
-        for target in TCVT_TARGETS if arch is None else (arch,):
-            pair = lookup(target, src, dst)
-            if pair is not None and pair.accepts(mode):
-                written = mode if pair.rounds and mode != "NONE" else None
-                return Step(op, src, dst, written or pair.natural_mode)
+    def _rounding(self, op: TCvtOp) -> Rounding | None:
+        """How a conversion rounds on the first product that has it."""
+        product = self._product(op)
+        for asked in tile_products(None) if product is None else (product,):
+            resolved = op.resolve(asked, self.default_sat)
+            if resolved is not None and resolved.illegal is None and resolved.pair is not None:
+                mode = resolved.mode or resolved.pair.natural_mode
+                return Rounding(resolved.src, resolved.dst, mode)
         return None
 
-    def _double_rounding(self, found: DoubleRounding) -> Finding:
-        first, second = found.first, found.second
+    def _double_rounding(self, found: Found) -> Finding:
+        first, second = found.rounding.first, found.rounding.second
         return Finding(
             "double-rounding",
             f"{second.src} to {second.dst} rounds what {first.src} to {first.dst} has already"
-            f" rounded on line {position(first.op)[0]}: the result can differ from rounding once",
-            Where("src"),
-            tuple(_single_rounding_notes(found, self._target(second.op))),
+            f" rounded on line {location_of(found.first, in_text=True).line}: the result can differ"
+            " from rounding once",
+            Anchor("src"),
+            tuple(_single_rounding_notes(found, self._product(found.second))),
         )
 
 
-def _format(type_: Attribute) -> str | None:
-    return element_format(type_.dtype) if isinstance(type_, TileBufType | TileType) else None
+def _register_conversion(op: Operation) -> Iterator[tuple[Operation, Finding]]:
+    from pto.passes.rules.vcvt import register_conversion  # registers are rare: loads when met
+
+    yield from ((op, finding) for finding in register_conversion(op))
 
 
 def _not_a_tile(type_: Attribute) -> Finding:
-    return Finding("type-pair", f"tcvt converts tiles, not {type_}", Where())
+    return Finding("type-pair", f"tcvt converts tiles, not {type_}")
 
 
 def _unknown_target(named: NamedTarget) -> Iterator[tuple[Operation, Finding]]:
     try:
-        resolve(named.name)
+        product_of(named.name)
     except UnknownTarget as unknown:
-        where = Where("attribute", f"={named.key}")
-        yield named.owner, Finding("unknown-target", f"{named.key}: {unknown}", where)
+        message = f"{named.key}: {unknown}"
+        yield named.owner, Finding("unknown-target", message, value_of(named.key))
 
 
-def _single_rounding_notes(found: DoubleRounding, arch: str | None) -> Iterator[str]:
-    first, second = found.first, found.second
-    if arch is not None and first.src != second.dst:
-        if lookup(arch, first.src, second.dst) is not None:
-            yield f"convert from the original tile: {arch} has {first.src} to {second.dst}"
+def _single_rounding_notes(found: Found, product: Product | None) -> Iterator[str]:
+    src, dst = found.rounding.first.src, found.rounding.second.dst
+    if product is not None and src is not dst:
+        if pair_of("TCVT", product, src, dst) is not None:
+            yield f"convert from the original tile: {product} has {src} to {dst}"
         else:
-            yield f"{arch} has no direct {first.src} to {second.dst}"
-    if found.odd_helps:
+            yield f"{product} has no direct {src} to {dst}"
+    if found.rounding.odd_helps:
         yield "or round the first step by ODD: the second one is then right"
 
 

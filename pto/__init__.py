@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pto.conversion import convert as convert
     from pto.diagnostics import Diagnostic as Diagnostic
     from pto.frontend import ParseError as ParseError
     from pto.frontend import parse as parse
@@ -15,18 +14,19 @@ if TYPE_CHECKING:
     from pto.passes.verify_tcvt import verify as verify
     from pto.runtime import ExecutionError as ExecutionError
     from pto.runtime import run as run
-    from pto.tmp import tmp_bytes as tmp_bytes
+    from pto.targets.convert import convert as convert
+    from pto.tiles.tmp import tmp_bytes as tmp_bytes
 
 # Where each public name lives: importing `pto` alone imports none of them.
 _HOME = {
     "Diagnostic": "pto.diagnostics",
     "ExecutionError": "pto.runtime",
     "ParseError": "pto.frontend",
-    "convert": "pto.conversion",
+    "convert": "pto.targets.convert",
     "parse": "pto.frontend",
     "print_module": "pto.frontend",
     "run": "pto.runtime",
-    "tmp_bytes": "pto.tmp",
+    "tmp_bytes": "pto.tiles.tmp",
     "verify": "pto.passes.verify_tcvt",
 }
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import i64
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from pto.dialect.ops import AllocTileOp, segments
-from pto.dialect.types import TileBufType, TileType, elements_per_column
-from pto.passes.analysis.placement import constant, tile_bytes
+from pto.dialect.types import AnyTile, TileBufType, elements_per_column
+from pto.passes.common import fail, function_of
 from pto.passes.lowering.emitter import Emitter
-from pto.passes.lowering.tile_conversion import fail
-from pto.targets import unified_buffer_bytes
-
-ALIGNMENT = 32
+from pto.targets import Product
+from pto.tiles.geometry import constant, tile_bytes, up_to_blocks
 
 
 def allocate(
@@ -33,7 +30,7 @@ def allocate(
     extents: list[SSAValue] = []
     dynamic = [type_.valid_rows is None, type_.valid_cols is None]
     if any(dynamic):
-        if like is None or not isinstance(like.type, TileBufType | TileType):
+        if like is None or not isinstance(like.type, AnyTile):
             raise fail(op, "nothing gives the valid extents of its result")
         if dynamic[0]:
             extents.append(emit.valid_extent(like, "rows"))
@@ -49,7 +46,7 @@ def allocate(
     return emit.insert(alloc, hint).results[0]
 
 
-def free_address(op: Operation, size: int, beside: list[SSAValue], arch: str) -> int | None:
+def free_address(op: Operation, size: int, beside: list[SSAValue], product: Product) -> int | None:
     """A byte address in the unified buffer for a new tile of `size` bytes.
 
     None where the tiles `beside` which it is used have no addresses: the compiler places it too.
@@ -58,15 +55,13 @@ def free_address(op: Operation, size: int, beside: list[SSAValue], arch: str) ->
     """
     if not any(isinstance(t.owner, AllocTileOp) and t.owner.addr is not None for t in beside):
         return None
-    function: Operation | None = op
-    while function is not None and not isinstance(function, FuncOp):
-        function = function.parent_op()
+    function = function_of(op)
     end = 0
     for tile in function.walk() if function is not None else ():
         if isinstance(tile, AllocTileOp) and tile.result.type.loc == "vec":
             end = max(end, _end(op, tile))
-    start = -(-end // ALIGNMENT) * ALIGNMENT
-    if start + size > unified_buffer_bytes(arch):
+    start = up_to_blocks(end)
+    if start + size > product.unified_buffer_bytes:
         raise fail(op, f"no room for a tile of {size} bytes behind the others, at byte {start}")
     return start
 

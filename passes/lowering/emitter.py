@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, func, scf
@@ -21,11 +22,32 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from pto.dialect.attributes import enum_class
-from pto.dialect.machine_ops import BufferOp
-from pto.dialect.ops import OpaqueOp, opaque_op_class, segments
-from pto.dialect.register_ops import VcvtOp, mask_type, vreg_type
-from pto.dialect.types import Pointer, PtrType, TileBufType, TileType, type_text
+from pto.dialect.attributes import RoundModeAttr, enum_class
+from pto.dialect.buffer_ops import BufferOp
+from pto.dialect.ops import SEGMENTS, segments
+from pto.dialect.register_ops import (
+    PLT,
+    PSET,
+    AddPtrOp,
+    CastPtrOp,
+    ClearBitOp,
+    GetCtrlOp,
+    GetDeqScaleOp,
+    SetBitOp,
+    SetCtrlOp,
+    SetDeqScaleOp,
+    TileBufAddrOp,
+    TileValidColsOp,
+    TileValidRowsOp,
+    VcvtOp,
+    VecScopeOp,
+    VldsOp,
+    VstsOp,
+    VtrcOp,
+)
+from pto.dialect.sync_ops import BarrierOp
+from pto.dialect.type_records import Pointer, type_text
+from pto.dialect.types import AnyTile, MaskType, PtrType, vreg_type
 
 Index = int | SSAValue
 """An extent or offset: a number where it is known, else a value of type index."""
@@ -205,116 +227,92 @@ class Emitter:
                 hint,
             )
 
-    # ---- Machine operations
-
-    def opaque(
-        self,
-        name: str,
-        syntax: str,
-        operands: Sequence[SSAValue] = (),
-        results: Sequence[Attribute] = (),
-        attributes: dict[str, Attribute] | None = None,
-        regions: Sequence[Region] = (),
-        hint: str | None = None,
-    ) -> Operation:
-        """An operation with its statement's template (see `OpaqueOp`)."""
-        cls = opaque_op_class(f"pto.{name}")
-        assert issubclass(cls, OpaqueOp)
-        return self.insert(
-            cls.create(
-                operands=operands,
-                result_types=results,
-                properties={"syntax": StringAttr(syntax)},
-                attributes=attributes or {},
-                regions=regions,
-            ),
-            hint,
-        )
+    # ---- Addresses
 
     def address(self, tile: SSAValue) -> SSAValue:
         """`pto.tile_buf_addr`."""
         type_ = tile.type
-        assert isinstance(type_, TileBufType | TileType)
-        pointer = ub_pointer(type_.dtype)
+        assert isinstance(type_, AnyTile)
         hint = f"{tile.name_hint}_p" if tile.name_hint else None
-        syntax = f"% : {type_text(type_)} -> {type_text(pointer)}"
-        return self.opaque("tile_buf_addr", syntax, [tile], [pointer], hint=hint).results[0]
+        return self._value(TileBufAddrOp, [tile], ub_pointer(type_.dtype), hint)
 
     def valid_extent(self, tile: SSAValue, axis: str) -> SSAValue:
         """`pto.tile_valid_rows` or `pto.tile_valid_cols`, `axis` being rows or cols."""
-        syntax = f"% : {type_text(tile.type)} -> index"
-        return self.opaque(f"tile_valid_{axis}", syntax, [tile], [INDEX], hint=axis).results[0]
+        op = TileValidRowsOp if axis == "rows" else TileValidColsOp
+        return self._value(op, [tile], INDEX, axis)
 
     def advance(self, pointer: SSAValue, count: Index) -> SSAValue:
         """`pto.addptr`, `count` in elements."""
         if count == 0:
             return pointer
-        syntax = f"%, % : {type_text(pointer.type)} -> {type_text(pointer.type)}"
-        hint = pointer.name_hint
-        op = self.opaque("addptr", syntax, [pointer, self.value(count)], [pointer.type], hint=hint)
-        return op.results[0]
+        operands = [pointer, self.value(count)]
+        return self._value(AddPtrOp, operands, pointer.type, pointer.name_hint)
 
     def reinterpret(self, pointer: SSAValue, dtype: Attribute) -> SSAValue:
         """`pto.castptr` to elements of another type."""
         type_ = ub_pointer(dtype)
         if pointer.type == type_:
             return pointer
-        syntax = f"% : {type_text(pointer.type)} -> {type_text(type_)}"
-        op = self.opaque("castptr", syntax, [pointer], [type_], hint=pointer.name_hint)
-        return op.results[0]
+        return self._value(CastPtrOp, [pointer], type_, pointer.name_hint)
+
+    def _value(
+        self,
+        op: type[Operation],
+        operands: Sequence[SSAValue],
+        type_: Attribute,
+        hint: str | None,
+        properties: Mapping[str, Attribute] = MappingProxyType({}),
+    ) -> SSAValue:
+        """The result of a new operation that has one."""
+        made = op.create(operands=operands, result_types=[type_], properties=properties)
+        return self.insert(made, hint).results[0]
+
+    def _effect(self, op: type[Operation], operands: Sequence[SSAValue]) -> None:
+        """A new operation without results."""
+        self.insert(op.create(operands=operands))
+
+    # ---- Vector instructions
 
     def barrier(self) -> None:
         """Waits for the vector instructions before it: the next one reads what they wrote."""
-        pipe = type_text(enum_class("pipe")("PIPE_V"))
-        self.opaque("barrier", pipe)
+        self.insert(BarrierOp.create(properties={"pipe": enum_class("pipe")("PIPE_V")}))
 
     def vector(
         self,
-        cls: type[BufferOp],
+        op: type[BufferOp],
         dst: SSAValue,
         sources: Sequence[SSAValue],
         *,
         mask: Index,
         repeat: Index,
         strides: Sequence[int],
-        attributes: dict[str, Attribute] | None = None,
+        mode: str | None = None,
     ) -> None:
         """A repeat-based instruction; `strides` as in its operation."""
         ins = list(sources)
-        named: dict[str, Attribute] = dict(attributes or {})
+        named: dict[str, Attribute] = {} if mode is None else {"rmode": RoundModeAttr(mode)}
         if isinstance(mask, int) and isinstance(repeat, int):
             named |= {"mask": IntegerAttr(mask, i64), "repeat": IntegerAttr(repeat, i64)}
         else:
             ins += [self.to_i64(mask), self.to_i64(repeat)]
         named["strides"] = DenseArrayBase.from_list(i64, list(strides))
-        self.insert(
-            cls.create(
-                operands=[*ins, dst],
-                properties={"operandSegmentSizes": segments(len(ins), 1)},
-                attributes=named,
-            )
-        )
+        sizes = {SEGMENTS: segments(len(ins), 1)}
+        self.insert(op.create(operands=[*ins, dst], properties=sizes, attributes=named))
 
-    # ---- The control register (a2a3)
+    # ---- The state of the machine
 
     def control(self) -> SSAValue:
         """`pto.get_ctrl`."""
-        return self.opaque("get_ctrl", ": i64", results=[i64], hint="ctrl").results[0]
+        return self._value(GetCtrlOp, [], i64, "ctrl")
 
     def with_bit(self, control: SSAValue, bit: int, value: int, hint: str) -> SSAValue:
         """The control word with a bit cleared or set."""
-        op = self.opaque(
-            f"sbitset{value}",
-            "%, % : i64, i64 -> i64",
-            [control, self.constant(bit, i64)],
-            [i64],
-            hint=hint,
-        )
-        return op.results[0]
+        op = SetBitOp if value else ClearBitOp
+        return self._value(op, [control, self.constant(bit, i64)], i64, hint)
 
     def set_control(self, control: SSAValue) -> None:
         """`pto.set_ctrl`."""
-        self.opaque("set_ctrl", "% : i64", [control])
+        self._effect(SetCtrlOp, [control])
 
     def half(self, value: float) -> SSAValue:
         """A constant of f16."""
@@ -322,83 +320,59 @@ class Emitter:
 
     def deq_scale(self) -> SSAValue:
         """`pto.get_deqscale`."""
-        return self.opaque("get_deqscale", ": f16", results=[f16], hint="scale").results[0]
+        return self._value(GetDeqScaleOp, [], f16, "scale")
 
     def set_deq_scale(self, scale: SSAValue) -> None:
         """`pto.set_deqscale`: what an i32 is multiplied with on its way to f16 (spec S13)."""
-        self.opaque("set_deqscale", "% : f16", [scale])
+        self._effect(SetDeqScaleOp, [scale])
 
-    # ---- Registers (a5)
+    # ---- Registers
 
     def vecscope(self, body: Callable[[], None]) -> None:
         """`pto.vecscope { .. }`: the part of a program that the vector core's registers run."""
         block = Block()
-        self.opaque("vecscope", "{^}", regions=[Region(block)])
+        self.insert(VecScopeOp.create(regions=[Region(block)]))
         with self._inside(block):
             body()
 
     def all_lanes(self, bits: int) -> SSAValue:
         """`pto.pset_bN "PAT_ALL"`."""
-        type_ = mask_type(bits)
-        syntax = f'"PAT_ALL" : {type_text(type_)}'
-        return self.opaque(f"pset_b{bits}", syntax, results=[type_], hint="all").results[0]
+        pattern = {"pattern": StringAttr("PAT_ALL")}
+        return self._value(PSET[bits], [], MaskType(bits), "all", pattern)
 
     def first_lanes(self, count: Index, bits: int) -> SSAValue:
         """`pto.plt_bN`: the first `count` lanes, or all."""
-        type_ = mask_type(bits)
-        syntax = f"% : i32 -> {type_text(type_)}, i32"
-        op = self.opaque(f"plt_b{bits}", syntax, [self.to_i32(count)], [type_, i32], hint="mask")
-        op.results[1].name_hint = "rest"
-        return op.results[0]
+        made = PLT[bits].create(operands=[self.to_i32(count)], result_types=[MaskType(bits), i32])
+        made.results[1].name_hint = "rest"
+        return self.insert(made, "mask").results[0]
 
     def load(self, pointer: SSAValue, offset: Index, dist: str) -> SSAValue:
         """`pto.vlds`."""
         type_ = pointer.type
         assert isinstance(type_, PtrType)
-        vreg = vreg_type(type_.dtype)
-        op = self.opaque(
-            "vlds",
-            f"%[%] {{}} : {type_text(type_)} -> {type_text(vreg)}",
-            [pointer, self.value(offset)],
-            [vreg],
-            {"dist": StringAttr(dist)},
-            hint="v",
+        operands = [pointer, self.value(offset)]
+        return self._value(
+            VldsOp, operands, vreg_type(type_.dtype), "v", {"dist": StringAttr(dist)}
         )
-        return op.results[0]
 
     def register_cast(
         self, value: SSAValue, mask: SSAValue, dtype: Attribute, attributes: dict[str, str]
     ) -> SSAValue:
         """`pto.vcvt` (astype)."""
-        vreg = vreg_type(dtype)
-        types = f"{type_text(value.type)}, {type_text(mask.type)} -> {type_text(vreg)}"
-        op = self.opaque(
-            VcvtOp.name.removeprefix("pto."),
-            f"%, % {{}} : {types}" if attributes else f"%, % : {types}",
-            [value, mask],
-            [vreg],
-            {key: StringAttr(text) for key, text in attributes.items()},
-            hint="r",
-        )
-        return op.results[0]
+        properties = {key: StringAttr(text) for key, text in attributes.items()}
+        return self._value(VcvtOp, [value, mask], vreg_type(dtype), "r", properties)
 
     def round_register(self, value: SSAValue, mask: SSAValue, letter: str) -> SSAValue:
         """`pto.vtrc`: rounds to integral values, of the same type."""
-        types = f"{type_text(value.type)}, {type_text(mask.type)} -> {type_text(value.type)}"
-        syntax = f'%, %, "{letter}" : {types}'
-        return self.opaque("vtrc", syntax, [value, mask], [value.type], hint="r").results[0]
+        mode = {"round_mode": StringAttr(letter)}
+        return self._value(VtrcOp, [value, mask], value.type, "r", mode)
 
     def store(
         self, value: SSAValue, pointer: SSAValue, offset: Index, mask: SSAValue, dist: str
     ) -> None:
         """`pto.vsts`."""
-        types = ", ".join(type_text(v.type) for v in (value, pointer, mask))
-        self.opaque(
-            "vsts",
-            f"%, %[%], % {{}} : {types}",
-            [value, pointer, self.value(offset), mask],
-            attributes={"dist": StringAttr(dist)},
-        )
+        operands = [value, pointer, self.value(offset), mask]
+        self.insert(VstsOp.create(operands=operands, properties={"dist": StringAttr(dist)}))
 
 
 def _constants_before(anchor: Operation) -> dict[tuple[int, Attribute], SSAValue]:

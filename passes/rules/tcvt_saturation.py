@@ -4,64 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pto.passes.rules.tcvt_findings import Conversion, Finding, Where
-from pto.targets import product
-from pto.targets.grids import is_integer
+from pto.numerics.formats import Format
+from pto.passes.rules.checked_conversion import CheckedConversion
+from pto.passes.rules.finding import Anchor, Finding, value_of
 
 
-def satmode_ignored(c: Conversion) -> Iterator[Finding]:
+def satmode_ignored(c: CheckedConversion) -> Iterator[Finding]:
     """A saturation mode is written where the pair has no choice."""
-    if c.satmode is None or not c.pairs or any(pair.has_saturation for pair in c.pairs):
+    if c.op.saturation is None or not c.pairs or any(pair.has_saturation for pair in c.pairs):
         return
-    yield Finding(
-        "satmode-ignored",
-        f"{c.names} {_no_choice(c)}, so satmode has no effect",
-        Where("attribute", "=satmode"),
-    )
+    message = f"{c.names} {_no_choice(c)}, so satmode has no effect"
+    yield Finding("satmode-ignored", message, value_of("satmode"))
 
 
-def _no_choice(c: Conversion) -> str:
-    if c.dst_name.startswith("f4") or c.pairs[0].kind == "s13":
+def _no_choice(c: CheckedConversion) -> str:
+    resolved = c.resolved[0]
+    if _always_saturates(resolved.dst) or resolved.is_dequantisation:
         return "always saturates"
     if c.pairs[0].kind == "s12":
         return "always turns a negative into 0"
-    if c.src_name == c.dst_name == "f32":
+    if resolved.src is resolved.dst:
         return "keeps infinities and NaN"
     return "cannot overflow"
 
 
-def float_saturation(c: Conversion) -> Iterator[Finding]:
+def _always_saturates(dst: Format) -> bool:
+    """Whether a float format has neither infinities nor NaN (spec S5)."""
+    return dst.is_float and not dst.has_nan
+
+
+def float_saturation(c: CheckedConversion) -> Iterator[Finding]:
     """satmode written on float to float, on a target where a control register decides."""
-    control = product(c.arch).float_saturation_control if c.arch is not None else None
-    if c.satmode is None or control is None or c.pair is None or not c.pair.has_saturation:
+    resolved = c.on_target
+    if c.op.saturation is None or resolved is None or c.product is None:
         return
-    if is_integer(c.src_name) or is_integer(c.dst_name):
+    control = c.product.float_saturation_control
+    if control is None or resolved.saturation is None:
+        return
+    if resolved.src.is_integer or resolved.dst.is_integer:
         return
     yield Finding(
         "float-saturation",
-        f"on {c.arch} the register bit {control} decides how {c.names} saturates, not satmode",
-        Where("attribute", "=satmode"),
+        f"on {c.product} the register bit {control} decides how {c.names} saturates, not satmode",
+        value_of("satmode"),
     )
 
 
-def nan_to_zero(c: Conversion) -> Iterator[Finding]:
+def nan_to_zero(c: CheckedConversion) -> Iterator[Finding]:
     """NaN becomes zero: spec S2 with ON, S5, S8 and S9."""
-    if not c.pairs or is_integer(c.src_name):
+    if not c.resolved or c.resolved[0].src.is_integer:
         return
-    pair = c.pairs[0]
-    saturates = pair.has_saturation and c.saturation(pair) == "ON"
-    always = is_integer(c.dst_name) or c.dst_name.startswith("f4")
-    if always or saturates:
-        notes = () if always else c.saturation_notes(pair)
-        message = f"{c.names} gives 0 for NaN here"
-        yield Finding("nan-to-zero", message, Where("dst", "dtype"), notes)
-
-
-def negative_to_unsigned(c: Conversion) -> Iterator[Finding]:
-    """A signed source and an unsigned destination."""
-    if c.pairs and c.dst_name.startswith("ui") and not c.src_name.startswith("ui"):
+    resolved = c.resolved[0]
+    always = resolved.dst.is_integer or _always_saturates(resolved.dst)
+    if always or resolved.saturation == "ON":
+        notes = () if always else c.saturation_notes(resolved)
         yield Finding(
-            "negative-to-unsigned",
-            f"{c.names} does not keep negative values",
-            Where("dst", "dtype"),
+            "nan-to-zero", f"{c.names} gives 0 for NaN here", Anchor("dst", "dtype"), notes
         )
+
+
+def negative_to_unsigned(c: CheckedConversion) -> Iterator[Finding]:
+    """A signed source and an unsigned destination."""
+    if c.resolved and c.resolved[0].src.is_signed and c.resolved[0].dst.kind == "unsigned":
+        message = f"{c.names} does not keep negative values"
+        yield Finding("negative-to-unsigned", message, Anchor("dst", "dtype"))

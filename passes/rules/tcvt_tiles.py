@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pto.dialect.types import (
-    TileBufType,
-    TileType,
-    element_format,
-    elements_per_column,
-    type_text,
-)
-from pto.passes.analysis.placement import (
-    BLOCK_BYTES,
-    AnyTile,
-    Placement,
-    bits_per_column,
-    place,
-    tile_bytes,
-)
-from pto.passes.rules.tcvt_findings import Conversion, Finding, Where, static
-from pto.targets import TCVT_TARGETS, unified_buffer_bytes
+from pto.dialect.type_records import type_text
+from pto.dialect.types import AnyTile, elements_per_column
+from pto.passes.rules.checked_conversion import CheckedConversion, format_text, static
+from pto.passes.rules.finding import Anchor, Finding
+from pto.targets import UnknownTarget
+from pto.targets.vector_unit import BLOCK_BYTES
+from pto.tiles.geometry import bits_per_column, is_plain, tile_bytes, up_to_blocks
+from pto.tiles.placement import Placement, place
 
 
 def _elements(tile: AnyTile, rows: int | None, cols: int | None) -> tuple[int | None, int | None]:
@@ -33,7 +24,7 @@ def _extents(pair: tuple[int | None, int | None]) -> str:
     return "x".join("?" if extent is None else str(extent) for extent in pair)
 
 
-def shape(c: Conversion) -> Iterator[Finding]:
+def shape(c: CheckedConversion) -> Iterator[Finding]:
     """Source and destination declare the same extents, in elements."""
     source = _elements(c.src, c.src.rows, c.src.cols)
     destination = _elements(c.dst, c.dst.rows, c.dst.cols)
@@ -42,12 +33,12 @@ def shape(c: Conversion) -> Iterator[Finding]:
     yield Finding(
         "shape",
         f"the source is {_extents(source)} elements, the destination {_extents(destination)}",
-        Where("dst", "shape"),
+        Anchor("dst", "shape"),
         tuple(_packed_notes(c)),
     )
 
 
-def _packed_notes(c: Conversion) -> Iterator[str]:
+def _packed_notes(c: CheckedConversion) -> Iterator[str]:
     for tile in (c.src, c.dst):
         if elements_per_column(tile.dtype) == 2:
             yield (
@@ -56,15 +47,15 @@ def _packed_notes(c: Conversion) -> Iterator[str]:
             )
 
 
-def valid_region(c: Conversion) -> Iterator[Finding]:
+def valid_region(c: CheckedConversion) -> Iterator[Finding]:
     """The valid regions agree and lie within their tiles; a dynamic extent matches anything."""
-    for role, tile in (("src", c.src), ("dst", c.dst)):
+    for operand, tile in (("src", c.src), ("dst", c.dst)):
         if static(tile.valid_rows, 0) > tile.rows or static(tile.valid_cols, 0) > tile.cols:
             valid = _extents((tile.valid_rows, tile.valid_cols))
             yield Finding(
                 "valid-region",
                 f"the valid region {valid} is larger than its tile, {tile.rows}x{tile.cols}",
-                Where(role, "valid"),
+                Anchor(operand, "valid"),
             )
             return
     source = _elements(c.src, c.src.valid_rows, c.src.valid_cols)
@@ -79,108 +70,102 @@ def valid_region(c: Conversion) -> Iterator[Finding]:
         "valid-region",
         f"the source's valid region is {_extents(source)} elements,"
         f" the destination's {_extents(destination)}",
-        Where("dst", "valid"),
+        Anchor("dst", "valid"),
         tuple(_packed_notes(c)),
     )
 
 
-def location(c: Conversion) -> Iterator[Finding]:
+def location(c: CheckedConversion) -> Iterator[Finding]:
     """Both tiles live in the unified buffer."""
-    for role, tile in (("src", c.src), ("dst", c.dst)):
+    for operand, tile in (("src", c.src), ("dst", c.dst)):
         if tile.loc != "vec":
-            name = "source" if role == "src" else "destination"
+            name = "source" if operand == "src" else "destination"
             yield Finding(
                 "location",
                 f"tcvt works on tiles in vec; its {name} is in {tile.loc}",
-                Where(role, "loc"),
+                Anchor(operand, "loc"),
             )
 
 
-def row_align(c: Conversion) -> Iterator[Finding]:
+def row_align(c: CheckedConversion) -> Iterator[Finding]:
     """A row of a row-major tile is a whole number of 32-byte blocks."""
-    tiles = (("src", c.src), ("dst", c.dst), ("tmp", c.tmp))
-    for role, tile in tiles:
-        if tile is None or tile.blayout != "row_major" or tile.slayout != "none_box":
+    for operand, tile in (("src", c.src), ("dst", c.dst), ("tmp", c.tmp)):
+        column = None if tile is None else bits_per_column(tile.dtype)
+        if tile is None or column is None or not is_plain(tile.data):
             continue
-        column = bits_per_column(tile.dtype)
-        bits = tile.cols * column if column else 0
-        if bits % (8 * BLOCK_BYTES):
-            yield _misaligned_row(c, role, tile, bits, column or 0)
+        if tile.cols * column % (8 * BLOCK_BYTES):
+            yield _misaligned_row(operand, tile, column)
 
 
-def _misaligned_row(
-    c: Conversion, role: str, tile: AnyTile, bits: int, bits_per_element: int
-) -> Finding:
-    dtype = element_format(tile.dtype) or type_text(tile.dtype)
+def _misaligned_row(operand: str, tile: AnyTile, bits_per_element: int) -> Finding:
+    bits = tile.cols * bits_per_element
     size = f"{bits // 8}" if bits % 8 == 0 else f"{bits / 8}"
-    fits = -(-bits // (8 * BLOCK_BYTES)) * 8 * BLOCK_BYTES // bits_per_element
-    padded = replace(tile.data, cols=fits, valid_cols=fits if role == "tmp" else tile.valid_cols)
+    fits = up_to_blocks(-(-bits // 8)) * 8 // bits_per_element
+    valid = fits if operand == "tmp" else tile.valid_cols
+    padded = type(tile)(replace(tile.data, cols=fits, valid_cols=valid))
     return Finding(
         "row-align",
-        f"a row of {tile.cols} {dtype} is {size} bytes, not a multiple of {BLOCK_BYTES}",
-        Where(role, "shape"),
-        (f"the next column count that fits is {fits}: {type_text(type(tile)(padded))}",),
+        f"a row of {tile.cols} {format_text(tile)} is {size} bytes, not a multiple of"
+        f" {BLOCK_BYTES}",
+        Anchor(operand, "shape"),
+        (f"the next column count that fits is {fits}: {type_text(padded)}",),
     )
 
 
-def capacity(c: Conversion) -> Iterator[Finding]:
+def capacity(c: CheckedConversion) -> Iterator[Finding]:
     """Each tile fits the unified buffer, at its address where that is constant."""
-    if c.arch is not None and c.arch not in TCVT_TARGETS:
+    try:
+        room = max(product.unified_buffer_bytes for product in c.products)
+    except UnknownTarget:  # a target without tiles, which `type-pair` tells
         return
-    room = max(unified_buffer_bytes(target) for target in c.targets)
-    for role, value in (("src", c.op.src), ("dst", c.op.dst), ("tmp", c.op.tmp)):
-        if value is None or not isinstance(value.type, TileBufType | TileType):
+    for operand, value in (("src", c.op.src), ("dst", c.op.dst), ("tmp", c.op.tmp)):
+        if value is None or not isinstance(value.type, AnyTile) or value.type.loc != "vec":
             continue
-        size = tile_bytes(value.type)
-        if size is None or value.type.loc != "vec":
+        if (size := tile_bytes(value.type)) is None:
             continue
         placed = place(value)
-        if placed is not None and placed.memory is not None:
-            placed = None
-        end = size if placed is None else placed.start + size
-        if end > room or (placed is not None and placed.start < 0):
-            at = "" if placed is None or size > room else f" at address {placed.start}"
+        start = 0 if placed is None or placed.memory is not None else placed.start
+        if start < 0 or start + size > room:
+            at = "" if not start or size > room else f" at address {start}"
             yield Finding(
                 "capacity",
                 f"a tile of {size} bytes{at} does not fit the unified buffer, {room} bytes {c.on}",
-                Where(role, "shape"),
+                Anchor(operand, "shape"),
             )
 
 
-def overlap(c: Conversion) -> Iterator[Finding]:
+def overlap(c: CheckedConversion) -> Iterator[Finding]:
     """Tiles at constant addresses do not overwrite what is still to be read."""
     if c.op.dst is None or not (c.src.loc == c.dst.loc == "vec"):
         return
     src, dst = place(c.op.src), place(c.op.dst)
-    if (
-        src is not None
-        and dst is not None
-        and (
-            dst.overwrites(src, 32 if c.goes_through_i32 else 0)
-            or (c.arch == "a2a3" and dst.overwrites_tails(src))
-        )
-    ):
+    resolved = c.on_target
+    through_bits = 0 if resolved is None else resolved.through_bits
+    tails_last = resolved is not None and resolved.tails_last
+    if src is not None and dst is not None and dst.destroys(src, through_bits, tails_last):
         yield Finding(
             "overlap",
             f"the destination, bytes {dst.text()}, overwrites its source, bytes {src.text()},"
             " before all of it is read",
-            Where("dst"),
+            Anchor("dst"),
             (_apart_note(src),),
         )
     yield from _tmp_overlap(c, src, dst)
 
 
-def _tmp_overlap(c: Conversion, src: Placement | None, dst: Placement | None) -> Iterator[Finding]:
+def _tmp_overlap(
+    c: CheckedConversion, src: Placement | None, dst: Placement | None
+) -> Iterator[Finding]:
     tmp = place(c.op.tmp) if c.op.tmp is not None else None
-    if tmp is None or c.tmp_needed is None or c.tmp_is_bound:
+    if tmp is None or c.tmp_need is None or c.tmp_need.is_bound:
         return
-    used = tmp.first(c.tmp_needed)
+    used = tmp.first(c.tmp_need.bytes)
     for name, other in (("source", src), ("destination", dst)):
         if other is not None and used.meets(other):
             yield Finding(
                 "overlap",
                 f"the tmp tile, bytes {used.text()}, overlaps the {name}, bytes {other.text()}",
-                Where("tmp"),
+                Anchor("tmp"),
                 (_apart_note(other),),
             )
 
@@ -189,5 +174,4 @@ def _apart_note(tile: Placement) -> str:
     """The first block after a tile, as a constant for `addr`."""
     if tile.memory is not None:
         return "give it a tile of its own"
-    free = -(-tile.end // BLOCK_BYTES) * BLOCK_BYTES
-    return f"the first address after it: %addr = arith.constant {free} : i64"
+    return f"the first address after it: %addr = arith.constant {up_to_blocks(tile.end)} : i64"

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pto.cli.files import InputError, read_text
-from pto.diagnostics import Diagnostic, FileReport, keep_lines, promote, rules
+from pto.cli.terminal import UsageError, unknown
+from pto.diagnostics import Diagnostic, FileReport, registry
+from pto.diagnostics.report import keep_lines, promote
+
+if TYPE_CHECKING:
+    from pto.frontend import ParseError
 
 SPLIT_MARK = "// -----"
-
-
-class UsageError(Exception):
-    """Wrong use of an option."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Settings:
 
 def settings_of(args: argparse.Namespace) -> Settings:
     """What the options ask for. Raises UsageError and UnknownTarget."""
-    from pto.targets import resolve
+    from pto.targets import product_of
 
     enabled, disabled, errors = set[str](), set[str](), set[str]()
     every = False
@@ -46,34 +47,32 @@ def settings_of(args: argparse.Namespace) -> Settings:
             id_ = _known(word.removeprefix("error="))
             errors.add(id_)
             enabled.add(id_)
-        elif word.startswith("no-") and word not in rules():
+        elif word.startswith("no-") and word not in registry():
             disabled.add(_can_be_off(word.removeprefix("no-")))
         else:
             enabled.add(_known(word))
     for word in (w for option in args.no_warn for w in option.split(",")):
         disabled.add(_can_be_off(word))
     return Settings(
-        arch=None if args.arch is None else resolve(args.arch),
+        arch=None if args.arch is None else product_of(args.arch).name,
         default_sat=args.default_sat,
         require_tmp=args.require_tmp,
         enabled=frozenset(enabled),
         disabled=frozenset(disabled),
-        errors=frozenset(rules()) if every else frozenset(errors),
+        errors=frozenset(registry()) if every else frozenset(errors),
         split=args.split_input_file,
         expected=args.verify_diagnostics,
     )
 
 
 def _known(id_: str) -> str:
-    if id_ in rules():
+    if id_ in registry():
         return id_
-    near = difflib.get_close_matches(id_, rules(), n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise UsageError(f"unknown id {id_!r}{hint} (ids: {', '.join(rules())})")
+    raise UsageError(f"{unknown('id', id_, registry())} (ids: {', '.join(registry())})")
 
 
 def _can_be_off(id_: str) -> str:
-    if rules()[_known(id_)].severity == "error":
+    if registry()[_known(id_)].severity == "error":
         raise UsageError(
             f"{id_} is an error and stays on; at a line that is right as it is,"
             f" write // pto: allow({id_})"
@@ -82,6 +81,7 @@ def _can_be_off(id_: str) -> str:
 
 
 def check_file(path: str, settings: Settings) -> FileReport | InputError:
+    """The report of a file, or why there is none."""
     try:
         return check_text(read_text(path), path, settings)
     except InputError as error:
@@ -118,8 +118,8 @@ def _parts(text: str) -> Iterator[str]:
 
 def _check_part(text: str, report: FileReport, settings: Settings) -> None:
     import pto
-    from pto.dialect.ops import TCvtOp
-    from pto.passes.analysis.module_target import named_target
+    from pto.dialect.target import target_of
+    from pto.passes.common import conversions
     from pto.passes.verify_tcvt import verify
 
     try:
@@ -137,17 +137,14 @@ def _check_part(text: str, report: FileReport, settings: Settings) -> None:
     report.diagnostics += (
         promote(d) if d.id in settings.errors else d for d in found if d.id not in settings.disabled
     )
-    conversions = [op for op in module.walk() if isinstance(op, TCvtOp)]
-    report.tcvt += len(conversions)
+    checked = conversions(module)
+    report.tcvt += len(checked)
     report.target = settings.arch
-    if report.target is None and conversions and (named := named_target(conversions[0])):
-        report.target = named.resolved
+    if report.target is None and checked and (named := target_of(checked[0])) is not None:
+        report.target = None if named.product is None else named.product.name
 
 
-def _syntax_error(error: Exception, path: str) -> Diagnostic:
-    import pto
-
-    assert isinstance(error, pto.ParseError)
+def _syntax_error(error: ParseError, path: str) -> Diagnostic:
     return Diagnostic(
         severity="error",
         id=error.id,

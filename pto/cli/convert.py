@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pto.cli.files import is_stream, read_input, replacing
+from pto.cli import terminal
+from pto.cli.files import InputError, is_stream, replacing
 from pto.numerics.formats import FORMATS, Format, format_of
+from pto.targets import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,9 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sat", type=str.lower, choices=("on", "off"), help="saturation (default: the pair's)"
     )
-    parser.add_argument(
-        "--arch", default="a5", metavar="A", help="target (default: a5); none allows any pair"
-    )
+    terminal.add_target(parser, f"target (default: {DEFAULT_TARGET}); none allows any pair")
+    parser.set_defaults(arch=DEFAULT_TARGET)
     parser.add_argument(
         "--tmp", action="store_true", help="with a tmp tile: PyTorch-compatible path on a2a3"
     )
@@ -44,19 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Converts the file; 2 for wrong use or a file that cannot be read or written."""
+    from pto.cli.arrays import read_npy, write_array
+
     try:
         target = format_of(args.to)
-        array = _load(args.input, args.src)
+        source = None if args.src is None else format_of(args.src)
+        array = read_npy(args.input, source, mapped=True)
         output = Path(args.output)
-        if args.output == "-":
-            sys.stdout.buffer.write(_bytes(_converted(array, target, args)))
-            sys.stdout.buffer.flush()
-        elif is_stream(output):
-            output.write_bytes(_bytes(_converted(array, target, args)))
+        if args.output == "-" or is_stream(output) or not (array.size and array.ndim):
+            write_array(args.output, _converted(array, target, args))
         else:
-            _save(output, array, target, args)
-    except (OSError, ValueError, EOFError) as error:
-        print(f"pto-opt convert: error: {_message(error)}", file=sys.stderr)
+            _convert_into(output, array, target, args)
+    except (OSError, ValueError, InputError) as error:
+        terminal.complain("convert", f"error: {_message(error)}")
         return 2
     return 0
 
@@ -70,40 +70,10 @@ def _message(error: Exception) -> str:
     return text
 
 
-def _load(name: str, src: str | None) -> Array:
-    """The array of a .npy file, mapped rather than read where it is a file.
-
-    numpy writes the dtypes of ml_dtypes as bytes without a type: with a source format, its codes.
-    """
-    import io
-
-    import numpy as np
-
-    try:
-        if name == "-":
-            array = np.load(io.BytesIO(read_input()), allow_pickle=False)
-        else:
-            array = np.load(name, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{name} is no .npy file with an array of numbers") from error
-    if not isinstance(array, np.ndarray):
-        raise ValueError(f"{name} is an archive of arrays, not one .npy array")
-    if array.dtype.kind == "V" and array.dtype.names is None:
-        if src is None:
-            raise ValueError(
-                f"{name} holds bytes of a type that numpy does not know, such as bfloat16;"
-                " name its format with --from"
-            )
-        codes = format_of(src).code_dtype
-        return array.view(codes) if codes.itemsize == array.dtype.itemsize else array
-    return array
-
-
 def _converted(array: Array, target: Format, args: argparse.Namespace, out: Any = None) -> Array:
-    """The converted array as it is stored: codes where numpy lacks the format."""
-    from pto.conversion import convert
+    from pto.targets.convert import convert
 
-    result = convert(
+    return convert(
         array,
         target.name,
         src=args.src,
@@ -114,37 +84,16 @@ def _converted(array: Array, target: Format, args: argparse.Namespace, out: Any 
         deq_scale=args.deq_scale,
         out=out,
     )
-    return result.view(_stored(target))
 
 
-def _stored(target: Format) -> Any:
-    """The dtype in the file: numpy's own, or the codes'."""
-    import numpy as np
-
-    own = hasattr(np, target.carrier_name)
-    return target.carrier if own else target.code_dtype
-
-
-def _save(path: Path, array: Array, target: Format, args: argparse.Namespace) -> None:
-    """Replaces `path` by the converted array in one step: no half-written result remains."""
+def _convert_into(path: Path, array: Array, target: Format, args: argparse.Namespace) -> None:
+    """Replaces `path` by the converted array, which never is in memory as a whole."""
     from numpy.lib.format import open_memmap
 
+    from pto.cli.arrays import stored
+
     with replacing(path) as part:
-        if array.size and array.ndim:
-            out = open_memmap(part, mode="w+", dtype=_stored(target), shape=array.shape)
-            _converted(array, target, args, out)
-            out.flush()
-            del out
-        else:
-            part.write_bytes(_bytes(_converted(array, target, args)))
-
-
-def _bytes(array: Array) -> bytes:
-    """The array as a .npy file."""
-    import io
-
-    import numpy as np
-
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return buffer.getvalue()
+        out = open_memmap(part, mode="w+", dtype=stored(target.carrier), shape=array.shape)
+        _converted(array, target, args, out)
+        out.flush()
+        del out

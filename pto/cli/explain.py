@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pto.cli import terminal
 from pto.numerics.formats import FORMATS, Format, format_of, value_of
 
 if TYPE_CHECKING:
-    from pto.numerics.anatomy import Anatomy
-    from pto.targets import Pair
+    from pto.numerics.rounding_analysis import RoundingAnalysis
+    from pto.targets import Pair, Product
 
 Paint = Callable[[str, str], str]
 
@@ -34,15 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("src", metavar="SRC", help="source format, such as f32")
     parser.add_argument("dst", metavar="DST", help="destination format, such as f16")
     parser.add_argument("values", metavar="VALUE", nargs="+")
-    parser.add_argument("--arch", metavar="A", help="show legality on this target only")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    terminal.add_target(parser, "show legality on this target only")
+    terminal.add_colour(parser)
     # Values such as -inf and -0x1p3 are not options either.
     parser._negative_number_matcher = re.compile(r"-(\d|\.\d|inf|nan)", re.IGNORECASE)
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints the explanations; 2 for a format, value or target that does not exist."""
-    from pto.numerics.anatomy import parse_code
+    from pto.numerics.rounding_analysis import parse_code
     from pto.numerics.rules import MODES, parts
 
     try:
@@ -53,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         codes = [parse_code(text, src) for text in args.values]
         rows = _rows(src, dst, args.arch)
     except ValueError as error:
-        print(f"pto-opt explain: error: {error}", file=sys.stderr)
+        terminal.complain("explain", f"error: {error}")
         return 2
     paint = _painter(args.color)
     offered = {mode for found in rows.values() for _, row in found for mode in row.modes}
@@ -68,8 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _painter(when: str) -> Paint:
-    terminal = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    if when == "always" or (when == "auto" and terminal):
+    if terminal.use_colour(when):
         return lambda role, text: f"{_COLOURS[role]}{text}\x1b[0m" if text else text
     return lambda _role, text: text
 
@@ -96,7 +94,7 @@ def hexadecimal(code: int, fmt: Format) -> str:
     return f"0x{code:0{-(-fmt.bits // 4)}X}"
 
 
-def _error(code: int, dst: Format, exact: Anatomy) -> str:
+def _error(code: int, dst: Format, exact: RoundingAnalysis) -> str:
     value = value_of(code, dst)
     if value - value != 0:
         return ""
@@ -117,7 +115,7 @@ def _explain(
     notes: dict[str, str],
     paint: Paint,
 ) -> Iterator[str]:
-    from pto.numerics.anatomy import anatomy
+    from pto.numerics.rounding_analysis import analyse
 
     value = value_of(code, src)
     yield paint("head", f"{number(value)} from {src} to {dst}")
@@ -125,7 +123,7 @@ def _explain(
         yield f"  the {src} nearest to {written}"
     yield ""
     yield from _source_bits(src, code)
-    exact = anatomy(src, dst, code)
+    exact = analyse(src, dst, code)
     if exact is not None and dst.kind != "scale" and not (src.is_integer and dst.is_integer):
         yield from _picture(exact, paint)
     yield ""
@@ -175,7 +173,7 @@ def _hif8_fields(bits: str) -> dict[str, str]:
     return {"sign": bits[0], "dot": dot, "exponent": exponent, "mantissa": low[end:]}
 
 
-def _picture(exact: Anatomy, paint: Paint) -> Iterator[str]:
+def _picture(exact: RoundingAnalysis, paint: Paint) -> Iterator[str]:
     """The significand with its cut, and the value between its neighbours."""
     dst = exact.dst
     kept, dropped = exact.kept, exact.dropped
@@ -223,7 +221,7 @@ def _short(part: Fraction) -> str:
     return text if Fraction(text) not in (0, 1, Fraction(1, 2)) else f"{float(part):.17g}"
 
 
-def _number_line(exact: Anatomy) -> Iterator[str]:
+def _number_line(exact: RoundingAnalysis) -> Iterator[str]:
     """The value between its two neighbours, smaller magnitude on the left."""
     at = round(exact.part * (_LINE - 1))
     if exact.part not in (0, 1):
@@ -254,13 +252,13 @@ class Row:
 
 
 def _results(
-    src: Format, dst: Format, code: int, exact: Anatomy | None, notes: dict[str, str]
+    src: Format, dst: Format, code: int, exact: RoundingAnalysis | None, notes: dict[str, str]
 ) -> Iterator[str]:
     """A line for each mode, or two where saturation matters, and what saturation does.
 
     `notes` has a remark on modes that are not legal.
     """
-    from pto.numerics.anatomy import result
+    from pto.numerics.rounding_analysis import result
     from pto.numerics.rules import MODES, is_exact, modes
 
     names = [m for m in modes(src, dst) if m != "NONE"]
@@ -280,7 +278,7 @@ def _results(
 
 
 def _table(
-    rows: list[Row], dst: Format, exact: Anatomy | None, none_is_rint: bool
+    rows: list[Row], dst: Format, exact: RoundingAnalysis | None, none_is_rint: bool
 ) -> Iterator[str]:
     differs = any(row.on != row.off for row in rows)
     cells = [["mode", "saturation" if differs else "", "result", "bits", "error/ulp", "why"]]
@@ -306,7 +304,7 @@ def _bits(code: int, dst: Format) -> str:
     return hexadecimal(code, dst) + binary
 
 
-def _why(mode: str, exact: Anatomy | None) -> str:
+def _why(mode: str, exact: RoundingAnalysis | None) -> str:
     if exact is None or mode == "any":
         return ""
     if exact.part == 0 and mode != "HYBRID":
@@ -327,9 +325,9 @@ _REASONS = {
 }
 
 
-def _hybrid(exact: Anatomy) -> str:
+def _hybrid(exact: RoundingAnalysis) -> str:
     """Spec R8: the threshold is in the source's low bits."""
-    from pto.numerics.anatomy import hybrid_threshold
+    from pto.numerics.rounding_analysis import hybrid_threshold
 
     found = hybrid_threshold(exact)
     if found is None:
@@ -340,7 +338,7 @@ def _hybrid(exact: Anatomy) -> str:
 
 
 def _saturation(src: Format, dst: Format, code: int, rows: list[Row]) -> Iterator[str]:
-    from pto.numerics.anatomy import result
+    from pto.numerics.rounding_analysis import result
     from pto.numerics.rules import PYTORCH_PAIRS, has_saturation
 
     if not has_saturation(src, dst):
@@ -369,30 +367,28 @@ def _range(dst: Format) -> str:
 # ------------------------------------------------------------------------------------ legality
 
 
-def _rows(src: Format, dst: Format, arch: str | None) -> dict[str, list[tuple[str, Pair]]]:
+def _rows(src: Format, dst: Format, arch: str | None) -> dict[Product, list[tuple[str, Pair]]]:
     """The (instruction, table row) that each target has for the pair."""
-    from pto.targets import TARGETS, resolve, tables
+    from pto.targets import INSTRUCTIONS, PRODUCTS, pair_of, product_of
 
     return {
-        target: [
-            (table.instruction, row)
-            for table in tables(target)
-            if (row := table.pair(src.name, dst.name)) is not None
-            and table.instruction != "MulCast"
+        product: [
+            (instruction, row)
+            for instruction in INSTRUCTIONS
+            if instruction != "MulCast"
+            and (row := pair_of(instruction, product, src, dst)) is not None
         ]
-        for target in (TARGETS if arch is None else (resolve(arch),))
+        for product in (PRODUCTS.values() if arch is None else (product_of(arch),))
     }
 
 
-def _legality(rows: dict[str, list[tuple[str, Pair]]]) -> Iterator[str]:
+def _legality(rows: dict[Product, list[tuple[str, Pair]]]) -> Iterator[str]:
     """Which instructions of which targets have the pair, with which modes."""
-    width = max(map(len, rows))
-    for target, found in rows.items():
-        # Cast has a table each for a2 and a3, with the same rows.
-        offers = dict.fromkeys(f"{instruction:7} {_offer(row)}" for instruction, row in found)
-        for i, text in enumerate(offers):
-            yield f"  {target if i == 0 else '':{width}}  {text}"
-    without = [target for target, found in rows.items() if not found]
+    width = max(len(product.name) for product in rows)
+    for product, found in rows.items():
+        for i, (instruction, row) in enumerate(found):
+            yield f"  {product.name if i == 0 else '':{width}}  {instruction:7} {_offer(row)}"
+    without = [product.name for product, found in rows.items() if not found]
     if without:
         yield f"  not offered on {', '.join(without)}"
 

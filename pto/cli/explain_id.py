@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import sys
 
-from pto.diagnostics import Rule, explain, rules
+from pto.cli.terminal import columns, complain, unknown
+from pto.diagnostics import DiagnosticInfo, registry
+from pto.diagnostics.registry import explain
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,27 +21,24 @@ def run(args: argparse.Namespace) -> int:
     if args.id is None:
         print(listing())
         return 0
-    if (rule := rules().get(args.id)) is None:
-        near = difflib.get_close_matches(args.id, rules(), n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        print(f"pto-opt explain: unknown id {args.id!r}{hint}", file=sys.stderr)
+    if (info := registry().get(args.id)) is None:
+        complain("explain", unknown("id", args.id, registry()))
         print(listing(), file=sys.stderr)
         return 2
-    print(explain(rule))
+    print(explain(info))
     return 0
 
 
 def listing() -> str:
     """All ids with their summaries, one line each."""
-    width = max(map(len, rules()))
-    return "\n".join(f"{r.id:{width}}  {r.severity:7}  {r.summary}" for r in rules().values())
+    return "\n".join(columns([(r.id, r.severity, r.summary) for r in registry().values()]))
 
 
 DOCUMENT_PREFACE = """\
 # Diagnostics
 
-Every diagnostic of `pto-opt verify`, by id. This page is generated from `pto/diagnostics.toml`;
-`pto-opt explain ID` prints the same section.
+Every diagnostic of `pto-opt verify`, by id. This page is generated from
+`pto/diagnostics/diagnostics.toml`; `pto-opt explain ID` prints the same section.
 
 An error makes the exit status 1. `-Werror` makes errors of all warnings, `-W error=ID` of one;
 `-W ID` turns a warning on, `--no-warn ID` off. At a line that is right as it is, a comment
@@ -55,11 +53,11 @@ def document() -> str:
     index = [
         "| id | severity | |",
         "| --- | --- | --- |",
-        *(f"| [{r.id}](#{r.id}) | {_severity(r)} | {r.summary} |" for r in rules().values()),
+        *(f"| [{r.id}](#{r.id}) | {_severity(r)} | {r.summary} |" for r in registry().values()),
     ]
-    sections = [f"## {r.id}\n\n{explain(r)}" for r in rules().values()]
+    sections = [f"## {r.id}\n\n{explain(r)}" for r in registry().values()]
     return "\n".join([DOCUMENT_PREFACE, *index, "", "\n\n".join(sections), ""])
 
 
-def _severity(rule: Rule) -> str:
-    return rule.severity if rule.default else f"{rule.severity}, off"
+def _severity(info: DiagnosticInfo) -> str:
+    return info.severity if info.default else f"{info.severity}, off"

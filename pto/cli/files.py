@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -136,13 +134,6 @@ def _umask() -> int:
     return mask
 
 
-def process_count(text: str) -> int:
-    """The value of `-j`: a number of processes, 0 for one a core."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of processes")
-    return int(text) or os.cpu_count() or 1
-
-
 def in_parallel(
     work: Callable[[Item], Result], items: Sequence[Item], jobs: int
 ) -> Iterator[Result]:
@@ -156,32 +147,3 @@ def in_parallel(
     chunk = max(1, min(8, len(items) // (4 * jobs)))
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         yield from pool.map(work, items, chunksize=chunk)
-
-
-class Progress:
-    """A bar on the terminal for runs that take more than a moment; nothing anywhere else."""
-
-    _WIDTH = 30
-    _DELAY = 0.5  # seconds without a bar
-
-    def __init__(self, total: int) -> None:
-        self._total = total
-        self._start = time.monotonic()
-        self._shown = False
-        self._on = total > 1 and sys.stderr.isatty()
-
-    def follow(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Passes the results on, and moves the bar."""
-        for n, result in enumerate(results, start=1):
-            if self._on and time.monotonic() - self._start > self._DELAY:
-                self._draw(n)
-            yield result
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")
-
-    def _draw(self, done: int) -> None:
-        filled = self._WIDTH * done // self._total
-        bar = "#" * filled + "." * (self._WIDTH - filled)
-        sys.stderr.write(f"\r[{bar}] {done}/{self._total}")
-        sys.stderr.flush()
-        self._shown = True

@@ -6,7 +6,6 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from importlib.metadata import version
 from io import BytesIO, StringIO
 from pathlib import Path
@@ -28,9 +27,11 @@ from xdsl.utils.exceptions import (
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from pto.cli.files import read_input, write_whole
+from pto.cli.terminal import complain
+from pto.dialect.location import location_of
 from pto.frontend import NotText, ParseError, print_module
 from pto.passes import ALL_PASSES
-from pto.passes.analysis.locate import position
+from pto.spelling import close_match, did_you_mean
 from pto.targets import UnknownTarget
 
 
@@ -80,9 +81,9 @@ class PtoOptMain(xDSLOptMain):
         except (VerifyException, DiagnosticException) as error:
             if (culprit := _culprit(module)) is None:
                 raise
-            line, column = position(culprit)
+            place = location_of(culprit, in_text=True)
             message = str(error).strip().splitlines()[-1].strip()
-            place = f"{self.get_input_name()}:{line}:{column}"
+            place = place._replace(filename=self.get_input_name())
             raise _Placed(f"{place}: error: {message}") from error
 
     def get_input_stream(self) -> tuple[IO[bytes], str]:
@@ -138,23 +139,23 @@ def run(arguments: Sequence[str]) -> int:
     try:
         driver = PtoOptMain(arguments)
     except (ValueError, ArgSpecParseError, PassFailedException) as error:
-        print(f"pto-opt: {_first_line(error)}{_nearest_pass(error)}", file=sys.stderr)
+        complain("", f"{_first_line(error)}{_nearest_pass(error)}")
         return 2
     try:
         driver.run()
     except (NotText, UnknownTarget) as error:
-        print(f"pto-opt: {error}", file=sys.stderr)
+        complain("", error)
         return 2
     except (ParseError, _Placed) as error:
         print(error, file=sys.stderr)
         return 1
     except (XdslParseError, VerifyException, PassFailedException, DiagnosticException) as error:
-        print(f"pto-opt: error: {str(error).rstrip()}", file=sys.stderr)
+        complain("", f"error: {str(error).rstrip()}")
         return 1
     except OSError as error:
         if error.filename is None:  # of the output: `main` knows what to say
             raise
-        print(f"pto-opt: {error.filename}: {error.strerror}{_nearest_verb(error)}", file=sys.stderr)
+        complain("", f"{error.filename}: {error.strerror}{_nearest_verb(error)}")
         return 2
     return 0
 
@@ -164,8 +165,8 @@ def _nearest_verb(error: OSError) -> str:
     from pto.cli import VERBS
 
     missing = isinstance(error, FileNotFoundError)
-    close = get_close_matches(str(error.filename), VERBS, n=1) if missing else []
-    return f"; did you mean 'pto-opt {close[0]}'?" if close else ""
+    close = close_match(str(error.filename), VERBS) if missing else None
+    return f"; did you mean 'pto-opt {close}'?" if close else ""
 
 
 def _first_line(error: BaseException) -> str:
@@ -180,6 +181,6 @@ def _nearest_pass(error: BaseException) -> str:
     """The known pass that an unrecognised one resembles."""
     unknown = re.findall(r"'([^']+)'", str(error)) if "Unrecognized passes" in str(error) else []
     for name in unknown:
-        if close := get_close_matches(name, ALL_PASSES, n=1):
-            return f"; did you mean '{close[0]}'?"
+        if hint := did_you_mean(name, ALL_PASSES):
+            return hint
     return f"; this package's passes are {', '.join(ALL_PASSES)}" if unknown else ""

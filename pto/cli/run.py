@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pto.cli import terminal
 from pto.cli.files import InputError, read_text
+from pto.cli.terminal import StatusLine, UsageError, complain, plural
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from xdsl.ir import Operation
 
     from pto.cli.compare import Comparison
-    from pto.runtime.api import Kernel
     from pto.runtime.arguments import Argument
-    from pto.runtime.core import Place
     from pto.runtime.elements import Element
-    from pto.runtime.machine import MachineKernel
+    from pto.runtime.launch import Kernel
+    from pto.runtime.machine.launch import MachineKernel
     from pto.runtime.trace import Trace
+    from pto.runtime.vector_core import GridPosition
 
     Array = NDArray[Any]
 
@@ -64,13 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerance", type=int, default=0, metavar="ULPS", help="that --check allows (default 0)"
     )
-    parser.add_argument("--arch", metavar="A", help="target; wins over the one the module names")
-    parser.add_argument(
-        "--default-sat",
-        choices=("target", "on", "off"),
-        default="target",
-        help="what an absent satmode means (default: each pair's own default)",
-    )
+    terminal.add_target(parser)
+    terminal.add_default_saturation(parser)
     parser.add_argument("--block-idx", type=int, metavar="I", help="run one block (default: all)")
     parser.add_argument("--block-num", type=int, default=1, metavar="N", help="blocks (default 1)")
     parser.add_argument("--subblock-idx", type=int, metavar="I", help="(default: all)")
@@ -90,8 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from xdsl.utils.exceptions import PassFailedException
 
     import pto
-    from pto.cli.run_values import UsageError
-    from pto.runtime.errors import ExecutionError, Fault
+    from pto.runtime.errors import ExecutionError, RuntimeFault
 
     try:
         return _run(args)
@@ -99,18 +94,16 @@ def run(args: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 1
     except PassFailedException as error:
-        print(f"pto-opt run: error: {error}", file=sys.stderr)
+        complain("run", f"error: {error}")
         return 1
     except ExecutionError as error:
         print(error, file=sys.stderr)
         return 2 if error.is_argument else 1
     except MemoryError:
-        print("pto-opt run: the arrays do not fit into memory", file=sys.stderr)
+        complain("run", "the arrays do not fit into memory")
         return 2
-    except (InputError, UsageError, Fault) as error:
-        print(f"pto-opt run: {error}", file=sys.stderr)
-        for note in getattr(error, "notes", ()):
-            print(f"  note: {note}", file=sys.stderr)
+    except (InputError, UsageError, RuntimeFault) as error:
+        complain("run", error, getattr(error, "notes", ()))
         return 2
 
 
@@ -123,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
     trace = Trace(print) if args.trace else None
     session = _Session(module, args, trace)
     for remark in session.assumptions:
-        print(f"pto-opt run: {remark}", file=sys.stderr)
+        complain("run", remark)
     session.launch()
     if report := session.machine_report():
         print(report)
@@ -137,16 +130,16 @@ class _Session:
     """One run from the command line: the kernel, its arguments and what becomes of them."""
 
     def __init__(self, module: ModuleOp, args: argparse.Namespace, trace: Trace | None) -> None:
-        from pto.cli.run_values import UsageError
-
         self._options = args
         try:
-            self.assumptions = _assumptions(module, args)
             self.kernel = _kernel(module, args, trace)
+            self.assumptions = _assumptions(module, self.kernel, args)
+            if args.machine:
+                self.kernel = _lowered(module, args)
         except ValueError as error:
             raise UsageError(str(error)) from None
         self._names = list(self.kernel.arguments)
-        self._places = _places(args)
+        self._positions = _positions(args)
         self._out = self._named_outputs()
         self._check = self._named_checks()
         self._given = self._read_arguments()
@@ -157,16 +150,12 @@ class _Session:
 
     def _named(self, text: str, option: str) -> tuple[str, str]:
         """NAME=FILE with a known name; a position stands for a name."""
-        from pto.cli.run_values import UsageError
-
         name, equals, rest = text.partition("=")
         if not equals or not rest:
             raise UsageError(f"{option} {text}: write NAME=FILE")
         return self._known(name, option), rest
 
     def _known(self, name: str, option: str) -> str:
-        from pto.cli.run_values import UsageError
-
         name = name.removeprefix("%")
         if name in self._names or name.rstrip("0123456789") == _RESULT:
             return name
@@ -175,7 +164,7 @@ class _Session:
         raise UsageError(f"{option}: no argument {name!r}; arguments: {', '.join(self._names)}")
 
     def _read_arguments(self) -> dict[str, Any]:
-        from pto.cli.run_values import UsageError, read_value
+        from pto.cli.run_values import read_value
 
         given: dict[str, Any] = {}
         position = 0
@@ -196,31 +185,33 @@ class _Session:
         from pto.runtime.arguments import bind
 
         return {
-            name: bind(name, type_, self._given.get(name, self._from_grid(name, self._places[0])))
+            name: bind(
+                name, type_, self._given.get(name, self._from_grid(name, self._positions[0]))
+            )
             for name, type_ in self.kernel.arguments.items()
         }
 
-    def _from_grid(self, name: str, place: Place) -> int | None:
-        """The place of a block for the scalar arguments that are called so."""
+    def _from_grid(self, name: str, position: GridPosition) -> int | None:
+        """What the position says, for the scalar arguments that are called so."""
         for field in ("subblock_idx", "subblock_num", "block_idx", "block_num"):
             if name.endswith(field):
-                return int(getattr(place, field))
+                return int(getattr(position, field))
         return None
 
     # Running -----------------------------------------------------------------------------------
 
     def launch(self) -> None:
-        """Runs every place of the grid that was asked for."""
+        """Runs every position of the grid that was asked for."""
         from pto.runtime.arguments import bind
 
-        progress = _Progress(len(self._places))
-        for number, place in enumerate(self._places):
+        progress = _Progress(len(self._positions))
+        for number, position in enumerate(self._positions):
             for name, type_ in self.kernel.arguments.items():
-                on_grid = self._from_grid(name, place)
+                on_grid = self._from_grid(name, position)
                 if name not in self._given and on_grid is not None:
                     self._bound[name] = bind(name, type_, on_grid)
             self._results = self.kernel.launch(
-                list(self._bound.values()), place, progress.of_place(number)
+                list(self._bound.values()), position, progress.of_block(number)
             )
         progress.finish()
         self.kernel.finish(self._bound.values())
@@ -234,11 +225,14 @@ class _Session:
 
     def report(self) -> None:
         """Writes the outputs and says what was written."""
-        from pto.cli.run_values import write_array
+        from pto.cli.arrays import write_array
 
         for name, path in self._out.items():
             array, element = self._array(name)
-            write_array(path, array)
+            try:
+                write_array(path, array)
+            except OSError as error:
+                raise InputError(f"{path}: {error.strerror}") from error
             print(f"{name}: {_shape(array)} {element.text} -> {path}")
         for name in self._unsaved():
             array, element = self._array(name)
@@ -265,7 +259,7 @@ class _Session:
         """An argument's array as it is now, or a result, and its element type."""
         import numpy as np
 
-        from pto.cli.run_values import UsageError, element_behind
+        from pto.cli.run_values import element_behind
         from pto.runtime.memory import Pointer
 
         if name.rstrip("0123456789") == _RESULT and name not in self._bound:
@@ -299,7 +293,8 @@ class _Session:
 
     def _named_outputs(self) -> dict[str, str]:
         """Where arrays go. What cannot be written is said before the run, not after it."""
-        from pto.cli.run_values import UsageError, check_output_name, element_behind
+        from pto.cli.arrays import check_output_name
+        from pto.cli.run_values import element_behind
 
         out: dict[str, str] = {}
         for text in self._options.out:
@@ -313,8 +308,6 @@ class _Session:
         return out
 
     def _named_checks(self) -> dict[str, str]:
-        from pto.cli.run_values import UsageError
-
         if self._options.tolerance < 0:
             raise UsageError(f"--tolerance {self._options.tolerance}: at least 0")
         checks = {}
@@ -330,13 +323,13 @@ class _Session:
 
     def check_failed(self) -> bool:
         """Compares with the expected arrays; whether any differs."""
+        from pto.cli.arrays import read_npy
         from pto.cli.compare import compare
-        from pto.cli.run_values import UsageError, read_npy
 
         failed = False
         for name, path in self._check.items():
             array, element = self._array(name)
-            expected = read_npy(path, element)
+            expected = read_npy(path, element.format)
             if expected.size != array.size or expected.dtype.itemsize != array.dtype.itemsize:
                 raise UsageError(
                     f"{path}: {_shape(expected)} of {expected.dtype}, {name} is {_shape(array)}"
@@ -355,63 +348,58 @@ class _Session:
 
 def _kernel(module: ModuleOp, args: argparse.Namespace, trace: Trace | None) -> Kernel:
     """The function to run. Raises ValueError for an unknown one or an unknown target."""
-    from pto.cli.run_values import UsageError
-    from pto.runtime.api import Kernel
+    from pto.runtime.launch import Kernel
 
-    if not args.machine:
-        observe = None if trace is None else trace.observe
-        return Kernel(
-            module, args.func, arch=args.arch, default_sat=args.default_sat, observe=observe
-        )
-    if trace is not None:
+    if args.machine and trace is not None:
         raise UsageError("--trace and --machine exclude each other")
-    return _lowered(module, args)
+    observe = None if trace is None else trace.observe
+    return Kernel(module, args.func, arch=args.arch, default_sat=args.default_sat, observe=observe)
 
 
 def _lowered(module: ModuleOp, args: argparse.Namespace) -> MachineKernel:
     """The function with its conversions as the target's own steps."""
     from xdsl.context import Context
+    from xdsl.dialects.builtin import StringAttr
 
+    from pto.dialect.target import TARGET_KEYS, target_of
     from pto.passes.lower_tcvt import LowerTcvtPass
     from pto.passes.tile_to_buf import TileToBufPass
-    from pto.runtime.api import options_for
-    from pto.runtime.machine import MachineKernel
+    from pto.runtime.machine.launch import MachineKernel
+    from pto.targets import DEFAULT_TARGET
 
-    arch = options_for(module, args.arch, args.default_sat).arch
+    if target_of(module) is None:
+        module.attributes[TARGET_KEYS[0]] = StringAttr(DEFAULT_TARGET)
     context = Context()
     TileToBufPass().apply(context, module)
-    LowerTcvtPass(arch=arch, default_sat=args.default_sat).apply(context, module)
-    return MachineKernel(module, args.func, arch=arch)
+    LowerTcvtPass(arch=args.arch, default_sat=args.default_sat).apply(context, module)
+    return MachineKernel(module, args.func, arch=args.arch)
 
 
-def _assumptions(module: ModuleOp, args: argparse.Namespace) -> list[str]:
+def _assumptions(module: ModuleOp, kernel: Kernel, args: argparse.Namespace) -> list[str]:
     """What the run takes for granted because neither the file nor an option says it."""
-    from pto.runtime.api import named_arch, options_for
+    from pto.dialect.target import target_of
 
-    arch, found = options_for(module, args.arch, args.default_sat).arch, []
-    if args.arch is None and named_arch(module) is None:
-        found.append(f"the file names no target; runs as {arch} (--arch)")
-    if without := sum(_default_decides(op, arch) for op in module.walk()):
+    found = []
+    if args.arch is None and target_of(kernel.op) is None:
+        found.append(f"the file names no target; runs as {kernel.product} (--arch)")
+    if without := sum(_default_decides(op, kernel) for op in module.walk()):
         default = args.default_sat
         meaning = "the default of each pair" if default == "target" else default.upper()
         found.append(
-            f"{without} conversion{'s' * (without > 1)} without satmode: {meaning} on {arch}"
+            f"{plural(without, 'conversion')} without satmode: {meaning} on {kernel.product}"
             " (--default-sat)"
         )
     return found
 
 
-def _default_decides(op: Operation, arch: str) -> bool:
+def _default_decides(op: Operation, kernel: Kernel) -> bool:
     """Whether a conversion leaves out a saturation mode that makes a difference (spec S14)."""
     from pto.dialect.ops import TCvtOp
-    from pto.dialect.types import element_format
-    from pto.targets import lookup
 
-    if not isinstance(op, TCvtOp) or op.satmode is not None:
+    if not isinstance(op, TCvtOp) or kernel.product_of(op) is not kernel.product:
         return False
-    src, dst = (element_format(getattr(t, "dtype", t)) for t in (op.src.type, op.dst_type))
-    pair = None if src is None or dst is None else lookup(arch, src, dst)
-    return pair is not None and pair.has_saturation
+    resolved = op.resolve(kernel.product)
+    return resolved is not None and resolved.is_default_saturation
 
 
 def _codes(array: Array, element: Element) -> Array:
@@ -452,10 +440,9 @@ def _shape(array: Array) -> str:
     return "x".join(map(str, array.shape)) or "1"
 
 
-def _places(args: argparse.Namespace) -> list[Place]:
+def _positions(args: argparse.Namespace) -> list[GridPosition]:
     """The cores to run, in turn: one block or all of them, and their sub-blocks."""
-    from pto.cli.run_values import UsageError
-    from pto.runtime.core import Place
+    from pto.runtime.vector_core import GridPosition
 
     def chosen(index: int | None, count: int, option: str) -> Sequence[int]:
         if count < 1:
@@ -465,41 +452,27 @@ def _places(args: argparse.Namespace) -> list[Place]:
         return range(count) if index is None else (index,)
 
     return [
-        Place(block, args.block_num, subblock, args.subblock_num)
+        GridPosition(block, args.block_num, subblock, args.subblock_num)
         for block in chosen(args.block_idx, args.block_num, "block")
         for subblock in chosen(args.subblock_idx, args.subblock_num, "subblock")
     ]
 
 
 class _Progress:
-    """A line on the terminal for runs that take more than a moment."""
+    """What a run is at, on the terminal."""
 
-    _DELAY = 1.0  # seconds
-    _EVERY = 0.1
+    def __init__(self, blocks: int) -> None:
+        self._blocks = blocks
+        self._line = StatusLine(delay=1.0)
+        self.finish = self._line.clear
 
-    def __init__(self, places: int) -> None:
-        self._places = places
-        self._next = time.monotonic() + self._DELAY
-        self._on = sys.stderr.isatty()
-        self._shown = False
-
-    def of_place(self, number: int) -> Callable[[int, int], None] | None:
+    def of_block(self, number: int) -> Callable[[int, int], None] | None:
         """What an outermost loop of the block calls with its iteration and their count."""
-        if not self._on:
+        if not self._line.is_on:
             return None
+        block = f"block {number + 1} of {self._blocks}, " if self._blocks > 1 else ""
 
         def at(iteration: int, iterations: int) -> None:
-            now = time.monotonic()
-            if now < self._next:
-                return
-            self._next, self._shown = now + self._EVERY, True
-            block = f"block {number + 1} of {self._places}, " if self._places > 1 else ""
-            sys.stderr.write(f"\r\x1b[K{block}iteration {iteration + 1} of {iterations}")
-            sys.stderr.flush()
+            self._line.show(lambda: f"{block}iteration {iteration + 1} of {iterations}")
 
         return at
-
-    def finish(self) -> None:
-        """Takes the line away."""
-        if self._shown:
-            sys.stderr.write("\r\x1b[K")

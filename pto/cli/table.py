@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from pto.targets import (
-    ELEMENT_FORMATS,
-    TARGETS,
-    Pair,
-    Table,
-    UnknownTarget,
-    product,
-    tables,
-)
+from pto.cli import terminal
+from pto.numerics.formats import Format, format_of
+from pto.targets import INSTRUCTIONS, TARGETS, Pair, Table, product_of, tables
 
-INSTRUCTIONS = ("TCVT", "Cast", "astype", "MulCast")
 _KIND_TEXT = {
     "exact": "exact",
     "int": "integer narrowing",
@@ -32,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options of `pto-opt table`."""
     parser.description = "Print which conversions each instruction offers on each product."
     parser.epilog = f"Targets: {', '.join(TARGETS)}."
-    parser.add_argument("--arch", metavar="A", help="target or alias (default: all)")
+    terminal.add_target(parser, "target or alias (default: all)")
     parser.add_argument(
         "--instruction",
         type=_instruction,
@@ -46,18 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints the tables and returns the exit status."""
-    from pto.numerics.formats import format_name
-
-    args.src, args.dst = (name and format_name(name) for name in (args.src, args.dst))
-    for name in (args.src, args.dst):
-        if name is not None and name not in ELEMENT_FORMATS:
-            known = ", ".join(ELEMENT_FORMATS)
-            print(f"pto-opt table: unknown format {name!r}; formats: {known}", file=sys.stderr)
-            return 2
     try:
-        found = select(args.arch, args.instruction, args.src, args.dst)
-    except UnknownTarget as error:
-        print(f"pto-opt table: {error}", file=sys.stderr)
+        src, dst = (None if name is None else format_of(name) for name in (args.src, args.dst))
+        found = select(args.arch, args.instruction, src, dst)
+    except ValueError as error:
+        terminal.complain("table", error)
         return 2
     if args.format == "json":
         print(json.dumps([_as_json(table) for table in found], indent=2))
@@ -69,18 +55,16 @@ def run(args: argparse.Namespace) -> int:
 def select(
     arch: str | None = None,
     instruction: str | None = None,
-    src: str | None = None,
-    dst: str | None = None,
+    src: Format | None = None,
+    dst: Format | None = None,
 ) -> list[Table]:
-    """The tables of a target with the rows asked for; tables without such rows are left out."""
+    """The tables of a target with the rows asked for; tables without such rows are left out.
+
+    Raises UnknownTarget.
+    """
     chosen = [t for t in tables(arch) if instruction in (None, t.instruction)]
     filtered = [
-        Table(
-            t.instruction,
-            t.product,
-            t.document,
-            tuple(r for r in t.rows if src in (None, r.src) and dst in (None, r.dst)),
-        )
+        replace(t, rows=tuple(r for r in t.rows if src in (None, r.src) and dst in (None, r.dst)))
         for t in chosen
     ]
     return [t for t in filtered if t.rows]
@@ -98,9 +82,9 @@ def _cells(row: Pair) -> tuple[str, str, str, str]:
     modes = " ".join(row.modes)
     rule = modes if row.rounds else " ".join((*row.modes, f"({_KIND_TEXT[row.kind]})"))
     saturation = f"default {row.default_saturation}" if row.has_saturation else "-"
-    if row.pytorch_pair:
+    if row.through_i32:
         saturation += ", OFF as PyTorch"
-    return row.src, row.dst, rule, saturation
+    return row.src.name, row.dst.name, rule, saturation
 
 
 def _columns(table: Table) -> tuple[str, ...]:
@@ -114,7 +98,7 @@ def _row(table: Table, row: Pair) -> tuple[str, ...]:
 
 
 def _heading(table: Table) -> str:
-    return f"{table.instruction} on {table.product} ({product(table.product).title})"
+    return f"{table.instruction} on {table.product} ({product_of(table.product).title})"
 
 
 def _as_text(found: Sequence[Table]) -> str:
@@ -125,12 +109,7 @@ def _as_text(found: Sequence[Table]) -> str:
 
 def _one_as_text(table: Table) -> str:
     rows = [_columns(table), *(_row(table, r) for r in table.rows)]
-    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
-    lines = [
-        "  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join([_heading(table), *lines])
+    return "\n".join([_heading(table), *(f"  {line}" for line in terminal.columns(rows))])
 
 
 def as_markdown(found: Sequence[Table]) -> str:
@@ -152,12 +131,12 @@ def _as_json(table: Table) -> dict[str, Any]:
         "document": table.document,
         "rows": [
             {
-                "src": row.src,
-                "dst": row.dst,
+                "src": row.src.name,
+                "dst": row.dst.name,
                 "kind": row.kind,
                 "modes": list(row.modes),
                 "default_saturation": row.default_saturation if row.has_saturation else None,
-                "pytorch": row.pytorch_pair,
+                "pytorch": row.through_i32,
                 "layouts": list(row.layouts),
             }
             for row in table.rows

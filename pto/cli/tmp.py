@@ -10,18 +10,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pto.cli import terminal
 from pto.cli.files import (
     InputError,
     SyntaxFailure,
     find_files,
     in_parallel,
-    process_count,
     read_text,
     write_whole,
 )
 
 if TYPE_CHECKING:
-    from pto.passes.analysis.tmp_uses import TmpUse
+    from pto.cli.tmp_uses import TmpUse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,20 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "Exit status: 0 all large enough, 1 one too small, 2 wrong use or unreadable input."
     )
-    parser.add_argument("paths", nargs="+", metavar="PATH", help="file, folder, or - for stdin")
-    parser.add_argument("--arch", metavar="A", help="target; wins over the one the module names")
+    terminal.add_paths(parser)
+    terminal.add_target(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text")
-    parser.add_argument(
-        "--default-sat", type=str.lower, choices=("target", "on", "off"), default="target"
-    )
-    parser.add_argument(
-        "-j",
-        "--jobs",
-        type=process_count,
-        default=1,
-        metavar="N",
-        help="processes, 0 for one a core",
-    )
+    terminal.add_default_saturation(parser)
+    terminal.add_jobs(parser)
     parser.add_argument("--fix", action="store_true", help="rewrite types that are too small")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-i", "--in-place", action="store_true", help="--fix: replace the files")
@@ -55,10 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs the verb and returns the exit status."""
-    from pto.targets import UnknownTarget, resolve
+    from pto.targets import UnknownTarget, product_of
 
     try:
-        arch = None if args.arch is None else resolve(args.arch)
+        arch = None if args.arch is None else product_of(args.arch).name
         files = find_files(args.paths)
         if not args.fix and (args.in_place or args.output):
             raise InputError("-i and -o say where --fix writes; give --fix too")
@@ -67,10 +58,9 @@ def run(args: argparse.Namespace) -> int:
         if args.fix:
             return max(_fix(path, arch, args) for path in files)
     except (InputError, UnknownTarget) as error:
-        print(f"pto-opt tmp: {error}", file=sys.stderr)
+        terminal.complain("tmp", error)
         return getattr(error, "status", 2)
-    default_sat = _default_sat(args)
-    work = partial(_rows_of_file, arch=arch, default_sat=default_sat)
+    work = partial(_rows_of_file, arch=arch, default_sat=args.default_sat)
     outcomes = list(in_parallel(work, files, args.jobs))
     problems = [o for o in outcomes if isinstance(o, InputError)]
     rows = [row for o in outcomes if isinstance(o, list) for row in o]
@@ -78,18 +68,14 @@ def run(args: argparse.Namespace) -> int:
     if as_json or rows or not problems:
         sys.stdout.write(json.dumps(rows, indent=2) + "\n" if as_json else _text(rows))
     for problem in problems:
-        print(f"pto-opt tmp: {problem}", file=sys.stderr)
+        terminal.complain("tmp", problem)
     statuses = [problem.status for problem in problems]
     return max([*statuses, int(any(_is_short(row) for row in rows))])
 
 
-def _default_sat(args: argparse.Namespace) -> str:
-    return "target" if args.default_sat == "target" else str(args.default_sat).upper()
-
-
 def _uses(path: str, arch: str | None, default_sat: str) -> tuple[Any, list[TmpUse]]:
     import pto
-    from pto.passes.analysis.tmp_uses import tmp_uses
+    from pto.cli.tmp_uses import tmp_uses
 
     try:
         module = pto.parse(read_text(path), filename=path)
@@ -110,6 +96,7 @@ def _rows_of_file(
 
 
 def _record(path: str, use: TmpUse) -> dict[str, Any]:
+    need = use.need
     return {
         "path": path,
         "func": use.func,
@@ -117,16 +104,16 @@ def _record(path: str, use: TmpUse) -> dict[str, Any]:
         "column": use.column,
         "src": use.src,
         "dst": use.dst,
-        "rows": use.rows,
-        "cols": use.cols,
-        "row_stride": use.row_stride,
-        "required": use.terms.required,
-        "worst": use.needed,
+        "rows": need.rows,
+        "cols": need.cols,
+        "row_stride": need.row_stride,
+        "required": need.terms.required,
+        "worst": need.bytes,
         "provided": use.provided,
-        "bound": "upper" if use.is_bound else "exact",
-        "head": use.terms.head,
-        "tail": use.terms.tail,
-        "H": use.terms.h,
+        "bound": "upper" if need.is_bound else "exact",
+        "head": need.terms.head,
+        "tail": need.terms.tail,
+        "H": need.terms.h,
     }
 
 
@@ -144,16 +131,8 @@ _HEADER = ("", "function", "conversion", "valid", "stride", "head", "tail", "H",
 def _text(rows: Sequence[dict[str, Any]]) -> str:
     if not rows:
         return "no conversion needs or has a tmp tile\n"
-    table = [_HEADER, *map(_cells, rows)]
-    widths = [max(len(row[n]) for row in table) for n in range(len(_HEADER))]
-    lines = []
-    for cells in table:
-        padded = [
-            cell.ljust(width) if n < 4 or n == len(cells) - 1 else cell.rjust(width)
-            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        lines.append("  ".join(padded).rstrip() + "\n")
-    return "".join(lines)
+    lines = terminal.columns([_HEADER, *map(_cells, rows)], right=range(4, len(_HEADER) - 1))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -190,10 +169,10 @@ def _state(row: dict[str, Any]) -> str:
 
 
 def _fix(path: str, arch: str | None, args: argparse.Namespace) -> int:
+    from pto.cli.grow_tmp import grow_tmp_tiles
     from pto.frontend.source import source_of
-    from pto.passes.analysis.grow_tmp import grow_tmp_tiles
 
-    module, uses = _uses(path, arch, _default_sat(args))
+    module, uses = _uses(path, arch, args.default_sat)
     source = source_of(module)
     assert source is not None
     growth = grow_tmp_tiles(source, uses)

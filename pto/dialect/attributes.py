@@ -13,8 +13,8 @@ from xdsl.ir import Attribute, Data, SpacedOpaqueSyntaxAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-ROUND_MODES = ("NONE", "RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD", "HYBRID")
-SATURATION_MODES = ("ON", "OFF")
+from pto.numerics.rules import MODES, SATURATIONS
+
 LOCS = ("vec", "mat", "left", "right", "acc", "bias", "scaling")
 """Memory spaces of a tile."""
 BLAYOUTS = ("row_major", "col_major")
@@ -24,8 +24,8 @@ FRACTALS = (32, 512, 1024)
 ADDRESS_SPACES = ("zero", "gm", *LOCS)
 
 ENUM_VALUES: dict[str, tuple[str, ...]] = {
-    "round_mode": ROUND_MODES,
-    "saturation_mode": SATURATION_MODES,
+    "round_mode": MODES,
+    "saturation_mode": SATURATIONS,
     "address_space": ADDRESS_SPACES,
     "layout": ("nd", "dn", "nz"),
     "kernel_kind": ("vector", "cube"),
@@ -80,13 +80,29 @@ class SaturationModeAttr(SpacedEnumAttr):
     kind: ClassVar[str] = "saturation_mode"
 
 
+def take_bracketed_text(parser: AttrParser) -> str:
+    """The text between the angle brackets that come next, `` where none do."""
+    start = parser.pos
+    content = parser.lexer.input.content
+    if not content.startswith("<", start):
+        return ""
+    depth = 0
+    for index in range(start, len(content)):
+        if content[index] == "<":
+            depth += 1
+        elif content[index] == ">" and content[index - 1] != "-":
+            depth -= 1
+            if depth == 0:
+                parser._resume_from(index + 1)
+                return " ".join(content[start + 1 : index].split())
+    return parser.raise_error("unbalanced angle brackets")
+
+
 class OpaqueAttr(Data[str]):
     """A pto attribute that this project does not interpret, kept as written: `#pto.x<...>`."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
-        from pto.frontend.types import take_bracketed_text
-
         return take_bracketed_text(parser)
 
     def print_parameter(self, printer: Printer) -> None:

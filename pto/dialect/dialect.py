@@ -6,7 +6,7 @@ from xdsl.ir import Dialect
 
 from pto.dialect.attributes import all_attributes
 from pto.dialect.names import KNOWN_OPERATIONS
-from pto.dialect.ops import WRITTEN_OUT, opaque_op_class
+from pto.dialect.ops import WRITTEN_OUT, operation_class
 from pto.dialect.types import ALL_TYPES
 
 _WRITTEN_OUT_NAMES = {op.name for op in WRITTEN_OUT}
@@ -16,7 +16,7 @@ PTO = Dialect(
     [
         *WRITTEN_OUT,
         *(
-            opaque_op_class(name)
+            operation_class(name)
             for name in sorted(KNOWN_OPERATIONS)
             if name.startswith("pto.") and name not in _WRITTEN_OUT_NAMES
         ),

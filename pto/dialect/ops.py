@@ -1,24 +1,25 @@
-"""Operations of the pto dialect.
+"""Tile operations of the pto dialect.
 
 Three kinds, all subclasses of `PtoOp`:
 
 - those with a syntax of their own (`tcvt`, `alloc_tile`, `make_tensor_view`, ...), written out;
 - the regular ones, `op ins(operands {attrs} : types) outs(operands : types) {attrs}`, whose classes
-  are made from the table `REGULAR_OPS`;
+  are made from the rows of `tile_operations`;
 - every other operation, whose statement is kept as a template (`OpaqueOp`), so that it prints back
   as it was written.
 
 The statement syntax of all of them is defined once, in `grammar/pto.lark`; `PtoOp.parse` hands
-xDSL's own parser to that grammar.
+xDSL's own parser to that grammar. The operations of the machine below the tile are in `buffer_ops`,
+`register_ops` and `sync_ops`, which load when one of them is met.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Self
+from importlib import import_module
+from typing import Any, ClassVar, Self, TypeVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -47,12 +48,18 @@ from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from pto.dialect.attributes import EnumAttr, RoundModeAttr, SaturationModeAttr
+from pto.dialect.names import BUFFER_OPERATIONS, REGISTER_OPERATIONS, SYNC_OPERATIONS
+from pto.dialect.tile_operations import SIGNATURES, Signature
 from pto.dialect.types import (
+    AnyTile,
     PartitionTensorViewType,
     PtrType,
     TensorViewType,
     TileBufType,
+    element_format,
 )
+from pto.numerics.formats import Format
+from pto.targets import Product, ResolvedConversion, resolve
 
 SEGMENTS = "operandSegmentSizes"
 
@@ -108,14 +115,33 @@ def print_tail(
     print_types(printer, [value.type for value in results])
 
 
+XDSL_PARSER = "pto.frontend.xdsl_parser"
+"""The module above this room that reads a statement for xDSL's parser."""
+
+
 class PtoOp(Operation):
-    """An operation whose statement syntax is defined by `grammar/pto.lark`."""
+    """An operation whose statement syntax is defined by `grammar/pto.lark`.
+
+    `parse` is the one place where this room reaches for a room above it: xDSL asks the class of an
+    operation to parse it, and the grammar of statements is the frontend's.
+    """
 
     @classmethod
     def parse(cls, parser: Parser) -> Self:
-        from pto.frontend.bridge import parse_statement
+        parsed: Self = import_module(XDSL_PARSER).parse_statement(cls, parser)
+        return parsed
 
-        return parse_statement(cls, parser)
+
+OpT = TypeVar("OpT", bound=Operation)
+
+
+def parsed_by_grammar(cls: type[OpT]) -> type[OpT]:
+    """Gives a class that declares its syntax the parser of the grammar.
+
+    Its statements may have other forms too (`pto.barrier <PIPE_ALL>`), which no format declares.
+    """
+    setattr(cls, "parse", vars(PtoOp)["parse"])  # noqa: B010
+    return cls
 
 
 @irdl_op_definition
@@ -128,6 +154,7 @@ class TCvtOp(IRDLOperation, PtoOp):
     """
 
     name = "pto.tcvt"
+    SIGNATURE: ClassVar = SIGNATURES[name]
 
     src = operand_def()
     tmp = opt_operand_def()
@@ -142,6 +169,37 @@ class TCvtOp(IRDLOperation, PtoOp):
     def dst_type(self) -> Attribute:
         """Type of the tile that receives the result, in either form."""
         return self.operands[-1].type if self.dst is not None else self.results[0].type
+
+    @property
+    def mode(self) -> str | None:
+        """The rounding mode as written, without `CAST_`."""
+        return None if self.rmode is None else self.rmode.data
+
+    @property
+    def saturation(self) -> str | None:
+        """The saturation mode as written."""
+        return None if self.satmode is None else self.satmode.data
+
+    def formats(self) -> tuple[Format, Format] | None:
+        """Formats of the elements; None where one of the two is no tile, or of no format."""
+        types = self.src.type, self.dst_type
+        found = [element_format(t.dtype) if isinstance(t, AnyTile) else None for t in types]
+        return None if found[0] is None or found[1] is None else (found[0], found[1])
+
+    def resolve(
+        self, product: Product, default_saturation: str = "target"
+    ) -> ResolvedConversion | None:
+        """What the conversion means on a product; None where `formats` is."""
+        if (formats := self.formats()) is None:
+            return None
+        return resolve(
+            *formats,
+            product,
+            mode=self.mode,
+            saturation=self.saturation,
+            has_tmp=self.tmp is not None,
+            default_saturation=default_saturation,
+        )
 
     def _named_attributes(self) -> dict[str, Attribute]:
         named: dict[str, Attribute] = {}
@@ -378,49 +436,13 @@ def print_template(printer: Printer, template: str, op: Operation) -> None:
 _TEMPLATE_PIECE = re.compile(r"(?:[^%{]|%%|\{\{)+|%|\{\^?\}")
 
 
-@dataclass(frozen=True)
-class Signature:
-    """Names of a regular operation's operands; one that ends in `?` may be absent."""
-
-    ins: tuple[str, ...]
-    outs: tuple[str, ...]
-    attributes_in_ins: bool
-    """Whether the attribute dictionary is written inside `ins(..)`."""
-
-    def accepts(self, ins: int, outs: int) -> bool:
-        """Whether these operand counts fit."""
-        return _fits(self.ins, ins) and _fits(self.outs, outs)
-
-    def text(self) -> str:
-        """`ins(src0, src1) outs(dst)`, optional operands in brackets."""
-        return f"ins({_role_list(self.ins)}) outs({_role_list(self.outs)})"
-
-
-def _fits(roles: tuple[str, ...], count: int) -> bool:
-    required = sum(not role.endswith("?") for role in roles)
-    return required <= count <= len(roles)
-
-
-def _role_list(roles: tuple[str, ...]) -> str:
-    return ", ".join(f"[{role[:-1]}]" if role.endswith("?") else role for role in roles)
-
-
-def _signature(row: str) -> Signature:
-    ins, outs = row.split("->")
-    words = ins.split()
-    return Signature(
-        tuple(word for word in words if word != "{}"), tuple(outs.split()), "{}" in words
-    )
-
-
-class RegularOp(OpaqueOp):
+class GroupedOp(PtoOp):
     """`op ins(operands {attrs} : types) outs(operands : types) {attrs}`.
 
-    `ins` and `outs` are its two groups of operands. A statement with clauses beyond this shape
-    keeps its template (`OpaqueOp.syntax`).
+    `ins` and `outs` are its two groups of operands.
     """
 
-    signature: ClassVar[Signature]
+    SIGNATURE: ClassVar[Signature]
 
     @property
     def ins(self) -> Sequence[SSAValue]:
@@ -435,21 +457,19 @@ class RegularOp(OpaqueOp):
     def _group_sizes(self) -> tuple[int, ...]:
         sizes = self.properties.get(SEGMENTS)
         if not isinstance(sizes, DenseArrayBase):
-            return (len(self.operands) - len(self.signature.outs), len(self.signature.outs))
+            return (len(self.operands) - len(self.SIGNATURE.outs), len(self.SIGNATURE.outs))
         return tuple(int(size) for size in sizes.get_values())
 
-    def verify_(self) -> None:
+    def check_groups(self) -> None:
+        """Raises VerifyException where the counts of operands do not fit the signature."""
         ins, outs = self._group_sizes()
-        if self.syntax is None and not self.signature.accepts(ins, outs):
+        if not self.SIGNATURE.accepts(ins, outs):
             raise VerifyException(
-                f"{self.name} takes {self.signature.text()}, not {ins} in and {outs} out"
+                f"{self.name} takes {self.SIGNATURE.text()}, not {ins} in and {outs} out"
             )
 
     def print(self, printer: Printer) -> None:
-        if self.syntax is not None:
-            super().print(printer)
-            return
-        inside = self.signature.attributes_in_ins
+        inside = self.SIGNATURE.attributes_in_ins
         printer.print_string(" ")
         print_group(printer, "ins", self.ins, self.attributes if inside else None)
         if self.outs:
@@ -462,92 +482,57 @@ class RegularOp(OpaqueOp):
             print_types(printer, [result.type for result in self.results])
 
 
-# One row an operation: the operands of ins and outs, `?` where one may be absent; `{}` where the
-# attribute dictionary stands inside ins.
-REGULAR_OPS: dict[str, Signature] = {
-    f"pto.{name}": _signature(row)
-    for names, row in {
-        "tload tstore tprefetch": "src quant? -> dst",
-        "tabs texp tlog tneg tnot trelu trecip tsqrt": "src -> dst",
-        "trsqrt": "src tmp? -> dst",
-        "tadd tsub tmul tdiv tmax tmin tand tor tshl tshr tfmod taddrelu": "src0 src1 -> dst",
-        "txor trem tpow": "src0 src1 tmp? -> dst",
-        "tadds tsubs tmuls tdivs tmaxs tmins tands tors tshls tshrs tfmods tlrelu taxpy": (
-            "src scalar -> dst"
-        ),
-        "txors trems tpows": "src scalar tmp? -> dst",
-        "tprelu": "src0 src1 tmp? -> dst",
-        "taddc tsubc": "src0 src1 src2 -> dst",
-        "taddsc tsubsc": "src0 scalar src1 -> dst",
-        "texpands": "scalar -> dst",
-        "trowsum trowmax trowmin trowprod trowargmax trowargmin": "src tmp? -> dst",
-        "tcolsum tcolargmax tcolargmin": "src {} tmp? -> dst",
-        "tcolmax tcolmin tcolprod": "src tmp? -> dst",
-        "trowexpand tcolexpand": "src -> dst",
-        "trowexpandadd trowexpandsub trowexpandmul trowexpanddiv trowexpandmax trowexpandmin "
-        "trowexpandexpdif": "src0 src1 tmp? -> dst",
-        "tcolexpandadd tcolexpandsub tcolexpandmul tcolexpanddiv tcolexpandmax tcolexpandmin "
-        "tcolexpandexpdif": "src0 src1 -> dst",
-        "tcmp": "src0 src1 {} -> dst",
-        "tcmps": "src scalar {} -> dst",
-        "tsel": "mask src0 src1 tmp? -> dst",
-        "tsels": "mask src0? tmp? scalar -> dst",
-        "tci": "start tmp? -> dst",
-        "ttri": "diagonal {} -> dst",
-        "trandom": "key0 key1 counter0 counter1 counter2 counter3 {} -> dst",
-        "tfillpad tget_scale_addr": "src -> dst",
-        "ttrans": "src tmp? -> dst",
-        "tmov": "src quant? -> dst",
-        "textract tinsert": "src row? col? quant? -> dst",
-        "tconcat": "src0 src1 -> dst",
-        "tconcatidx": "src0 src1 index0 index1 -> dst",
-        "tgather": "src {} index? tmp? -> dst tmp?",
-        "tgatherb": "src offsets -> dst",
-        "tscatter": "src {} index? -> dst",
-        "mgather": "src index tmp? -> dst",
-        "mscatter": "src index -> dst",
-        "tsort32": "src index tmp? -> dst",
-        "tmrgsort": "src0 src1? src2? src3? tmp? {} -> dst executed?",
-        "thistogram": "src index -> dst",
-        "tpartadd tpartmul tpartmax tpartmin": "src0 src1 -> dst",
-        "tpartargmax tpartargmin": "src0 index0 src1 index1 -> dst index",
-        "tquant": "src scale offset? -> dst tmp?",
-        "tquant.mx": "src -> dst exponent max scaling tmp?",
-        "tdequant": "src scale offset -> dst",
-        "tsetval": "offset value -> dst",
-        "tprint": "src tmp? ->",
-        "cast": "src mask? repeat? {} -> dst",
-        "mulcast and": "src0 src1 mask? repeat? {} -> dst",
-        "duplicate": "value mask? repeat? {} -> dst",
-        "tmatmul tgemv": "lhs rhs -> dst",
-        "tmatmul.acc tgemv.acc": "acc lhs rhs -> dst",
-        "tmatmul.bias tgemv.bias": "lhs rhs bias -> dst",
-        "tmatmul.mx tgemv.mx": "lhs lhs_scale rhs rhs_scale -> dst",
-        "tmatmul.mx.acc tgemv.mx.acc": "acc lhs lhs_scale rhs rhs_scale -> dst",
-        "tmatmul.mx.bias tgemv.mx.bias": "lhs lhs_scale rhs rhs_scale bias -> dst",
-    }.items()
-    for name in names.split()
+class RegularOp(GroupedOp, OpaqueOp):
+    """A tile operation that is a row of `tile_operations`.
+
+    A statement with clauses beyond the regular shape keeps its template (`OpaqueOp.syntax`).
+    """
+
+    def verify_(self) -> None:
+        if self.syntax is None:
+            self.check_groups()
+
+    def print(self, printer: Printer) -> None:
+        if self.syntax is not None:
+            OpaqueOp.print(self, printer)
+        else:
+            super().print(printer)
+
+
+_MACHINE_ROOMS = {
+    **dict.fromkeys(BUFFER_OPERATIONS, "pto.dialect.buffer_ops"),
+    **dict.fromkeys(REGISTER_OPERATIONS, "pto.dialect.register_ops"),
+    **dict.fromkeys(SYNC_OPERATIONS, "pto.dialect.sync_ops"),
 }
 
 
-# Those with classes in `machine_ops` and `register_ops`, imported when one of them is met.
-_MACHINE_OPS = frozenset(("pto.and", "pto.cast", "pto.duplicate", "pto.mulcast", "pto.vcvt"))
+def machine_op_class(name: str) -> type[Operation] | None:
+    """The class of an operation below the tile, None for another one."""
+    if (module := _MACHINE_ROOMS.get(name)) is None:
+        return None
+    declared: dict[str, type[Operation]] = import_module(module).OPERATIONS
+    return declared[name]
+
+
+@cache
+def operation_class(name: str) -> type[Operation]:
+    """The class of the operation `name`, which has no syntax of its own in the grammar."""
+    if (machine := machine_op_class(name)) is not None:
+        return machine
+    if (signature := SIGNATURES.get(name)) is not None:
+        return type("RegularOp", (RegularOp,), {"name": name, "SIGNATURE": signature})
+    return opaque_op_class(name)
 
 
 @cache
 def opaque_op_class(name: str, generic: bool = False) -> type[OpaqueOp]:
-    """The class of the operation `name` that has no class of its own.
+    """The class of an operation `name` whose statement is kept as written.
 
     `generic` gives the class of those that were in generic form and print so.
     """
-    if not generic and name in _MACHINE_OPS:
-        from pto.dialect.machine_ops import BUFFER_OPS
-        from pto.dialect.register_ops import REGISTER_OPS
-
-        return BUFFER_OPS.get(name) or REGISTER_OPS[name]
-    if not generic and (signature := REGULAR_OPS.get(name)) is not None:
-        return type("RegularOp", (RegularOp,), {"name": name, "signature": signature})
-    fields = {"name": name, "print": Operation.print} if generic else {"name": name}
+    fields: dict[str, Any] = {"name": name}
+    if generic:
+        fields["print"] = Operation.print
     return type("OpaqueOp", (OpaqueOp,), fields)
 
 

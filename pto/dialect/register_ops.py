@@ -1,24 +1,40 @@
-"""Operations on registers: the assembler's `vcvt`, which is PyPTO's `vf.astype` (spec A1).
+"""Operations on registers, predicates and the state of the machine, which lowered programs are made
+of. Their syntax is declared as MLIR declares it (`assembly_format`).
 
-`part` is its layout, `rnd` its round mode, `sat` its saturate. Loads, stores and predicates have no
-class of their own.
+The assembler's `vcvt` is PyPTO's `vf.astype` (spec A1): `part` is its layout, `rnd` its round mode,
+`sat` its saturate.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from typing import ClassVar
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import IndexType, StringAttr
+from xdsl.ir import Attribute, Operation
+from xdsl.irdl import (
+    IRDLOperation,
+    ParsePropInAttrDict,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from pto.dialect.machine_ops import REPEAT_BYTES
-from pto.dialect.ops import OpaqueOp
-from pto.dialect.types import OpaqueType, element_format, type_text
-from pto.numerics import FORMATS
-from pto.targets import Pair, astype_pair
+from pto.dialect.ops import parsed_by_grammar
+from pto.dialect.type_records import type_text
+from pto.dialect.types import MaskType, VRegType, element_format
+from pto.numerics.formats import Format
+from pto.targets import PRODUCTS, Pair, ResolvedConversion, pair_of, resolve_generally
+
+INDEX = IndexType()
 
 LETTER_OF_MODE = {
     "RINT": "R",
@@ -37,137 +53,379 @@ LAYOUTS = ("ZERO", "ONE", "TWO", "THREE")
 PARTS = {2: ("EVEN", "ODD"), 4: ("P0", "P1", "P2", "P3")}
 """The assembler's `part` by the ratio of the widths, in the order of `LAYOUTS`."""
 
-_VREG = re.compile(r"(\d+)x(.+)")
+BINARY_I64 = "$input `,` $bit attr-dict `:` type($input) `,` type($bit) `->` type($result)"
 
 
-@cache
-def vreg_type(dtype: Attribute) -> OpaqueType:
-    """`!pto.vreg<64xf32>`: the type of a register of 256 bytes of `dtype`."""
-    from pto.dialect.types import elements_per_column, opaque_type_class
-
-    name = element_format(dtype)
-    assert name is not None
-    lanes = REPEAT_BYTES * 8 // (FORMATS[name].bits * elements_per_column(dtype))
-    return opaque_type_class("pto.vreg")(f"{lanes}x{type_text(dtype)}")
-
-
-@cache
-def mask_type(bits: int) -> OpaqueType:
-    """`!pto.mask<b32>`: the type of a predicate of lanes of this width."""
-    from pto.dialect.types import opaque_type_class
-
-    return opaque_type_class("pto.mask")(f"b{bits}")
-
-
-@cache
-def vreg_format(type_: Attribute) -> str | None:
-    """Spec name of a register's element format; None where the type is no register of one."""
-    from pto.frontend.types import parse_type
-
-    if not isinstance(type_, OpaqueType) or type_.name != "pto.vreg":
-        return None
-    match = _VREG.fullmatch(type_.data)
-    return element_format(parse_type(match.group(2).strip())) if match else None
-
-
-def width_ratio(src: str, dst: str) -> int:
+def width_ratio(src: Format, dst: Format) -> int:
     """How many times wider one side is, per instruction: packed pairs count as 4 (spec L3)."""
-    wide, narrow = sorted((FORMATS[src].bits, FORMATS[dst].bits), reverse=True)
+    wide, narrow = sorted((src.memory_bits, dst.memory_bits), reverse=True)
     return wide // narrow
+
+
+def mask_bits(src: Format) -> int:
+    """Granularity of the predicate of a conversion: there is none of 64-bit or 4-bit lanes."""
+    return max(8, min(32, src.memory_bits))
+
+
+# ---- Addresses and state
+
+
+@irdl_op_definition
+class TileBufAddrOp(IRDLOperation):
+    """The address of a tile, as a pointer into the unified buffer."""
+
+    name = "pto.tile_buf_addr"
+    src = operand_def()
+    dst = result_def()
+    assembly_format = "$src attr-dict `:` type($src) `->` type($dst)"
+
+
+@irdl_op_definition
+class TileValidRowsOp(IRDLOperation):
+    """The valid rows of a tile."""
+
+    name = "pto.tile_valid_rows"
+    src = operand_def()
+    result = result_def()
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+@irdl_op_definition
+class TileValidColsOp(IRDLOperation):
+    """The valid columns of a tile, as its type counts them."""
+
+    name = "pto.tile_valid_cols"
+    src = operand_def()
+    result = result_def()
+    assembly_format = "$src attr-dict `:` type($src) `->` type($result)"
+
+
+@irdl_op_definition
+class AddPtrOp(IRDLOperation):
+    """A pointer so many elements further on."""
+
+    name = "pto.addptr"
+    ptr = operand_def()
+    offset = operand_def(INDEX)
+    result = result_def()
+    assembly_format = "$ptr `,` $offset attr-dict `:` type($ptr) `->` type($result)"
+
+
+@irdl_op_definition
+class CastPtrOp(IRDLOperation):
+    """A pointer to elements of another type, from a pointer or a byte address."""
+
+    name = "pto.castptr"
+    input = operand_def()
+    result = result_def()
+    assembly_format = "$input attr-dict `:` type($input) `->` type($result)"
+
+
+@irdl_op_definition
+class GetCtrlOp(IRDLOperation):
+    """Reads the control register."""
+
+    name = "pto.get_ctrl"
+    result = result_def()
+    assembly_format = "attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class SetCtrlOp(IRDLOperation):
+    """Writes the control register."""
+
+    name = "pto.set_ctrl"
+    value = operand_def()
+    assembly_format = "$value attr-dict `:` type($value)"
+
+
+@irdl_op_definition
+class ClearBitOp(IRDLOperation):
+    """A word with a bit cleared."""
+
+    name = "pto.sbitset0"
+    input = operand_def()
+    bit = operand_def()
+    result = result_def()
+    assembly_format = BINARY_I64
+
+
+@irdl_op_definition
+class SetBitOp(IRDLOperation):
+    """A word with a bit set."""
+
+    name = "pto.sbitset1"
+    input = operand_def()
+    bit = operand_def()
+    result = result_def()
+    assembly_format = BINARY_I64
+
+
+@irdl_op_definition
+class GetDeqScaleOp(IRDLOperation):
+    """Reads the scale of dequantisation (spec S13)."""
+
+    name = "pto.get_deqscale"
+    result = result_def()
+    assembly_format = "attr-dict `:` type($result)"
+
+
+@irdl_op_definition
+class SetDeqScaleOp(IRDLOperation):
+    """Sets what an i32 is multiplied with on its way to f16 (spec S13)."""
+
+    name = "pto.set_deqscale"
+    scale = operand_def()
+    assembly_format = "$scale attr-dict `:` type($scale)"
+
+
+# ---- Predicates
+
+
+class _PatternOp(IRDLOperation):
+    """A predicate by the name of its pattern, such as "PAT_ALL"."""
+
+    pattern = prop_def(StringAttr)
+    result = result_def(MaskType)
+
+
+class _CountOp(IRDLOperation):
+    """The first `scalar` lanes, or all, and what is left of the count after a register."""
+
+    scalar = operand_def()
+    mask = result_def(MaskType)
+    scalar_out = result_def()
+
+
+def _predicate(base: type[IRDLOperation], name: str, syntax: str) -> type[IRDLOperation]:
+    fields = {"name": name, "assembly_format": syntax, "__doc__": base.__doc__}
+    return irdl_op_definition(type(base.__name__, (base,), fields))
+
+
+_PATTERN = "$pattern attr-dict `:` type($result)"
+_COUNT = "$scalar attr-dict `:` type($scalar) `->` type($mask) `,` type($scalar_out)"
+PSET = {bits: _predicate(_PatternOp, f"pto.pset_b{bits}", _PATTERN) for bits in (8, 16, 32)}
+"""`pto.pset_bN`, by the width of a lane."""
+PGE = {bits: _predicate(_PatternOp, f"pto.pge_b{bits}", _PATTERN) for bits in (8, 16, 32)}
+PLT = {bits: _predicate(_CountOp, f"pto.plt_b{bits}", _COUNT) for bits in (8, 16, 32)}
+
+
+# ---- Registers
+
+
+@irdl_op_definition
+class VecScopeOp(IRDLOperation):
+    """The part of a program that the vector core's registers run."""
+
+    name = "pto.vecscope"
+    body = region_def()
+    traits = traits_def(NoTerminator())
+    assembly_format = "$body attr-dict"
+
+
+@irdl_op_definition
+class VldsOp(IRDLOperation):
+    """Loads a register; `dist` says how memory is spread over its lanes."""
+
+    name = "pto.vlds"
+    source = operand_def()
+    offset = operand_def(INDEX)
+    dist = opt_prop_def()
+    result = result_def()
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = "$source `[` $offset `]` attr-dict `:` type($source) `->` type($result)"
+
+
+@irdl_op_definition
+class VstsOp(IRDLOperation):
+    """Stores the selected lanes of a register; `dist` says how they are packed."""
+
+    name = "pto.vsts"
+    value = operand_def()
+    destination = operand_def()
+    offset = operand_def(INDEX)
+    mask = operand_def()
+    dist = opt_prop_def()
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$value `,` $destination `[` $offset `]` `,` $mask attr-dict"
+        " `:` type($value) `,` type($destination) `,` type($mask)"
+    )
+
+
+@irdl_op_definition
+class VtrcOp(IRDLOperation):
+    """Rounds to integral values of the same type (spec R11)."""
+
+    name = "pto.vtrc"
+    input = operand_def()
+    mask = operand_def()
+    round_mode = prop_def(StringAttr)
+    result = result_def()
+    assembly_format = (
+        "$input `,` $mask `,` $round_mode attr-dict"
+        " `:` type($input) `,` type($mask) `->` type($result)"
+    )
 
 
 @dataclass(frozen=True)
 class RegisterCast:
     """What a `vcvt` says, as astype calls it (spec A1)."""
 
-    src: str
-    dst: str
+    src: Format
+    dst: Format
     layout: int
     """Index into `LAYOUTS`."""
     mode: str | None
     saturation: str
     """ON or OFF; the default is OFF."""
 
+    def conversion(self) -> ResolvedConversion:
+        """What the conversion means."""
+        return resolve_generally(self.src, self.dst, mode=self.mode, saturation=self.saturation)
 
-class VcvtOp(OpaqueOp):
+
+@dataclass(frozen=True)
+class RegisterProblem:
+    """One thing that is wrong with a register conversion."""
+
+    id: str
+    """What it is about; "type-pair", "round-mode" and "sat-mode" are those of the diagnostics."""
+    message: str
+    attribute: str = ""
+    """The attribute at fault, if it is one."""
+    notes: tuple[str, ...] = ()
+
+
+def astype_pair(src: Format, dst: Format) -> Pair | None:
+    """The row of the astype table, on the first product that has the pair."""
+    found = (pair_of("astype", product, src, dst) for product in PRODUCTS.values())
+    return next((pair for pair in found if pair is not None), None)
+
+
+def vreg_format(type_: Attribute) -> Format | None:
+    """A register's element format; None where the type is no register of one."""
+    return element_format(type_.dtype) if isinstance(type_, VRegType) else None
+
+
+@irdl_op_definition
+class VcvtOp(IRDLOperation):
     """astype (spec A1): `%d = pto.vcvt %s, %mask {rnd, sat, part} : vreg, mask -> vreg`.
 
     Lanes that the predicate does not select are zero (ZEROING).
     """
 
     name = "pto.vcvt"
+    input = operand_def()
+    mask = opt_operand_def()
+    rnd = opt_prop_def()
+    sat = opt_prop_def()
+    part = opt_prop_def()
+    result = result_def()
+    irdl_options = (ParsePropInAttrDict(),)
+    assembly_format = (
+        "$input (`,` $mask^)? attr-dict `:` type($input) (`,` type($mask)^)? `->` type($result)"
+    )
+
+    KEYS: ClassVar = ("rnd", "sat", "part", "mode")
 
     def verify_(self) -> None:
-        formats = [vreg_format(value.type) for value in (*self.operands[:1], *self.results)]
+        formats = vreg_format(self.input.type), vreg_format(self.result.type)
         if None not in formats:  # types that this project does not know are not judged
             self.register_cast()
 
     def register_cast(self) -> RegisterCast:
         """The conversion, checked against the astype table. Raises VerifyException."""
-        if len(self.operands) != 2 or len(self.results) != 1:
-            raise VerifyException("vcvt takes a register and a predicate and yields a register")
-        src, dst = vreg_format(self.operands[0].type), vreg_format(self.results[0].type)
-        pair = None if src is None or dst is None else astype_pair(src, dst)
-        if pair is None:
-            raise VerifyException(f"astype {src} to {dst} is not offered")
-        self._check_mask(pair.src)
-        if (merge := self._text("mode")) not in (None, "ZEROING"):
-            raise VerifyException(f"mode {merge} is not supported: only ZEROING is")
+        for problem in self.problems():
+            raise VerifyException("; ".join((problem.message, *problem.notes)))
+        src, dst = vreg_format(self.input.type), vreg_format(self.result.type)
+        assert src is not None
+        assert dst is not None
+        part, letter = self._text("part"), self._text("rnd")
         return RegisterCast(
-            pair.src, pair.dst, self._layout(pair), self._mode(pair), self._saturation(pair)
+            src,
+            dst,
+            0 if part is None else PARTS[width_ratio(src, dst)].index(part),
+            None if letter is None else MODE_OF_LETTER[letter],
+            "ON" if self._text("sat") == "SAT" else "OFF",
         )
 
-    def _check_mask(self, src: str) -> None:
-        """The predicate has the source's granularity; there is none of 64-bit or 4-bit lanes."""
-        expected = mask_type(max(8, min(32, FORMATS[src].bits)))
-        if self.operands[1].type != expected:
-            raise VerifyException(
-                f"the predicate of astype from {src} is {type_text(expected)},"
-                f" not {type_text(self.operands[1].type)}"
-            )
+    def problems(self) -> Iterator[RegisterProblem]:
+        """Everything that is wrong with the conversion; nothing where its types are not known."""
+        src, dst = vreg_format(self.input.type), vreg_format(self.result.type)
+        if src is None or dst is None:
+            yield RegisterProblem("register", "vcvt converts registers of a known element type")
+            return
+        if (pair := astype_pair(src, dst)) is None:
+            yield RegisterProblem("type-pair", f"no register conversion of {src} to {dst}")
+            return
+        for key in self.KEYS:
+            attr = self._attribute(key)
+            if attr is not None and not isinstance(attr, StringAttr):
+                yield RegisterProblem(key, f"{key} is a string, not {attr}", key)
+                return
+        what = f"a register conversion of {src} to {dst}"
+        yield from self._round_mode(pair, what)
+        yield from self._saturation(pair, what)
+        yield from self._predicate(src, what)
+        yield from self._part(pair, what)
+        if (merge := self._text("mode")) not in (None, "ZEROING"):
+            message = f"mode {merge} is not supported: only ZEROING is"
+            yield RegisterProblem("mode", message, "mode")
+
+    def _attribute(self, key: str) -> Attribute | None:
+        return self.properties.get(key, self.attributes.get(key))
 
     def _text(self, key: str) -> str | None:
-        attr = self.attributes.get(key)
-        if attr is not None and not isinstance(attr, StringAttr):
-            raise VerifyException(f"{key} is a string, not {attr}")
-        return None if attr is None else attr.data
+        attr = self._attribute(key)
+        return attr.data if isinstance(attr, StringAttr) else None
 
-    def _layout(self, pair: Pair) -> int:
-        part = self._text("part")
-        ratio = width_ratio(pair.src, pair.dst)
-        if not pair.layouts:
-            if part is not None:
-                raise VerifyException(f"astype {pair.src} to {pair.dst} has no part: equal widths")
-            return 0
-        offered = PARTS[ratio][: len(pair.layouts)]
-        if part is not None and part not in offered:
-            raise VerifyException(
-                f"part of astype {pair.src} to {pair.dst} is one of {' '.join(offered)}, not {part}"
-            )
-        return 0 if part is None else offered.index(part)
-
-    def _mode(self, pair: Pair) -> str | None:
+    def _round_mode(self, pair: Pair, what: str) -> Iterator[RegisterProblem]:
         letter = self._text("rnd")
-        if letter is None:
-            return None
-        mode = MODE_OF_LETTER.get(letter)
-        if mode is None or not pair.accepts(mode):
-            letters = " ".join(LETTER_OF_MODE[m] for m in pair.modes)
-            raise VerifyException(
-                f"rnd of astype {pair.src} to {pair.dst} is one of {letters}, not {letter}"
-            )
-        return mode
+        mode = MODE_OF_LETTER.get(letter or "")
+        if letter is None or (mode is not None and pair.accepts(mode)):
+            return
+        letters = " ".join(LETTER_OF_MODE[m] for m in pair.modes)
+        notes = (f"modes of this pair: {' '.join(pair.modes)} (rnd = {letters})",)
+        if mode is None:
+            yield RegisterProblem("rnd", f"{what} has no rnd {letter}", "rnd", notes)
+        else:
+            yield RegisterProblem("round-mode", f"{what} does not round by {mode}", "rnd", notes)
 
-    def _saturation(self, pair: Pair) -> str:
+    def _saturation(self, pair: Pair, what: str) -> Iterator[RegisterProblem]:
         sat = self._text("sat")
-        if sat is None:
-            return "OFF"
-        if not pair.has_saturation:
-            raise VerifyException(f"astype {pair.src} to {pair.dst} has no saturation mode")
-        if sat not in ("SAT", "NOSAT"):
-            raise VerifyException(f"sat is SAT or NOSAT, not {sat}")
-        return "ON" if sat == "SAT" else "OFF"
+        if sat is not None and not pair.has_saturation:
+            yield RegisterProblem(
+                "sat-mode", f"{what} has no saturation mode", "sat", ("remove sat",)
+            )
+        elif sat not in (None, "SAT", "NOSAT"):
+            yield RegisterProblem("sat", f"sat is SAT or NOSAT, not {sat}", "sat")
+
+    def _predicate(self, src: Format, what: str) -> Iterator[RegisterProblem]:
+        if self.mask is None:
+            yield RegisterProblem("predicate", f"{what} takes a predicate")
+        elif self.mask.type != (expected := MaskType(mask_bits(src))):
+            message = f"the predicate of {what} is {type_text(expected)}"
+            yield RegisterProblem("predicate", f"{message}, not {type_text(self.mask.type)}")
+
+    def _part(self, pair: Pair, what: str) -> Iterator[RegisterProblem]:
+        part = self._text("part")
+        if part is None:
+            return
+        if not pair.layouts:
+            yield RegisterProblem("part", f"{what} has no part: equal widths", "part")
+            return
+        offered = PARTS[width_ratio(pair.src, pair.dst)][: len(pair.layouts)]
+        if part not in offered:
+            message = f"part of {what} is one of {' '.join(offered)}, not {part}"
+            yield RegisterProblem("part", message, "part")
 
 
-REGISTER_OPS: dict[str, type[OpaqueOp]] = {VcvtOp.name: VcvtOp}
+_ALL: tuple[type[Operation], ...] = (
+    *(TileBufAddrOp, TileValidRowsOp, TileValidColsOp, AddPtrOp, CastPtrOp),
+    *(GetCtrlOp, SetCtrlOp, ClearBitOp, SetBitOp, GetDeqScaleOp, SetDeqScaleOp),
+    *(*PSET.values(), *PGE.values(), *PLT.values()),
+    *(VecScopeOp, VldsOp, VstsOp, VtrcOp, VcvtOp),
+)
+OPERATIONS: dict[str, type[Operation]] = {op.name: parsed_by_grammar(op) for op in _ALL}
 """The operations of this module by name."""

@@ -12,7 +12,7 @@ from pto.frontend.source import NotText, ParseError, Source, remember_source, so
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
-    from pto.frontend.lalr import Problem, Tokens
+    from pto.grammar.lalr import SyntaxProblem, Tokens
 
 __all__ = ["NotText", "ParseError", "parse", "print_module", "source_of"]
 
@@ -74,8 +74,9 @@ def decode_text(data: bytes, filename: str) -> str:
 
 
 def _parse(source: Source) -> ModuleOp:
-    from pto.frontend.actions import Builder
-    from pto.frontend.lalr import Parser, Problem, tokenize
+    from pto.frontend.builder_state import BuilderState
+    from pto.frontend.builders import builders_of
+    from pto.grammar.lalr import Parser, SyntaxProblem, tokenize
 
     # Nothing that parsing builds becomes garbage before it ends, so the collector, which looks at
     # all of it again and again as it grows, would only make parsing time quadratic.
@@ -83,8 +84,9 @@ def _parse(source: Source) -> ModuleOp:
     gc.disable()
     try:
         tokens = tokenize("pto", source.text)
-        module: ModuleOp = Parser("pto", Builder(source, tokens)).parse(tokens, "file")
-    except Problem as problem:
+        state = BuilderState(source, tokens)
+        module: ModuleOp = Parser("pto", state, builders_of(state)).parse(tokens, "file")
+    except SyntaxProblem as problem:
         raise error_at(source, tokens, problem) from None
     finally:
         if collecting:
@@ -93,9 +95,9 @@ def _parse(source: Source) -> ModuleOp:
     return module
 
 
-def error_at(source: Source, tokens: Tokens, problem: Problem) -> ParseError:
+def error_at(source: Source, tokens: Tokens, problem: SyntaxProblem) -> ParseError:
     """The error for a problem at a token."""
-    from pto.frontend.actions.tiles import attribute_wanted
+    from pto.frontend.tiles import attribute_wanted
 
     token = problem.token
     text = tokens.texts[token]

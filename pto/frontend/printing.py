@@ -8,7 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute
 from xdsl.printer import Printer
 
-from pto.dialect.types import TileBufType, TileType, type_text
+from pto.dialect.type_records import type_text
+from pto.dialect.types import TileBufType, TileType
 
 
 class PtoPrinter(Printer):

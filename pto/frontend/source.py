@@ -121,16 +121,3 @@ def remember_source(module: Operation, source: Source) -> None:
 def source_of(module: Operation) -> Source | None:
     """The text that a module was parsed from, if it was parsed."""
     return _SOURCES.get(module)
-
-
-_POSITIONS: WeakKeyDictionary[Operation, tuple[int, int]] = WeakKeyDictionary()
-
-
-def remember_position(op: Operation, line: int, column: int) -> None:
-    """Keeps where an operation stands in the text, when a written `loc(..)` says otherwise."""
-    _POSITIONS[op] = (line, column)
-
-
-def position_of(op: Operation) -> tuple[int, int] | None:
-    """Line and column at which an operation that has a written `loc(..)` stands in the text."""
-    return _POSITIONS.get(op)

@@ -8,15 +8,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pto.numerics.conversion import convert, convert_bits
-    from pto.numerics.formats import (
-        FORMATS,
-        Format,
-        decode,
-        encode,
-        pack4,
-        unpack4,
-    )
+    from pto.numerics.arrays import convert, convert_bits, encode
+    from pto.numerics.formats import FORMATS, Format, decode, format_of, pack4, unpack4, value_of
+
+_HOME = {
+    **dict.fromkeys(("convert", "convert_bits", "encode"), "pto.numerics.arrays"),
+    **dict.fromkeys(
+        ("FORMATS", "Format", "decode", "format_of", "pack4", "unpack4", "value_of"),
+        "pto.numerics.formats",
+    ),
+}
 
 __all__ = [
     "FORMATS",
@@ -25,16 +26,11 @@ __all__ = [
     "convert_bits",
     "decode",
     "encode",
+    "format_of",
     "pack4",
     "unpack4",
+    "value_of",
 ]
-
-_HOME = {
-    "convert": "pto.numerics.conversion",
-    "convert_bits": "pto.numerics.conversion",
-} | dict.fromkeys(
-    ("FORMATS", "Format", "decode", "encode", "pack4", "unpack4"), "pto.numerics.formats"
-)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pto.numerics.formats import FORMATS, Format
-from pto.numerics.kernel import Rule, build, build_with_table, plain_limit
+from pto.numerics.kernel import ConversionRule, build, build_with_table, plain_limit
+from pto.numerics.kernel_ir import Program
 from pto.numerics.numpy_engine import NumpyProgram
-from pto.numerics.words import Program
 
 if TYPE_CHECKING:
     from pto.numerics.jit_engine import JitProgram
@@ -41,7 +41,7 @@ IN_PLACE_BLOCK = 1 << 20
 class Conversion:
     """One conversion of codes, with its engines."""
 
-    def __init__(self, src: Format, dst: Format, rule: Rule) -> None:
+    def __init__(self, src: Format, dst: Format, rule: ConversionRule) -> None:
         self.program = build(src, dst, rule)
         self.numpy = _numpy_program(self.program, src, dst, rule)
         self.dtypes = [src.code_dtype, dst.code_dtype]
@@ -84,7 +84,9 @@ class Conversion:
         return self.jit.run
 
 
-def _numpy_program(program: Program, src: Format, dst: Format, rule: Rule) -> NumpyProgram:
+def _numpy_program(
+    program: Program, src: Format, dst: Format, rule: ConversionRule
+) -> NumpyProgram:
     """The fastest form of the program for numpy."""
     few_bits = dst.kind in ("float", "tapered") and dst.mantissa_bits <= 5
     if src.name == "f32" and few_bits and rule.mode != "HYBRID":

@@ -1,7 +1,8 @@
-"""The element formats of spec F, as data.
+"""The element formats of spec F, one record each.
 
-A format is a frozen record; nothing here depends on numpy until an array is asked for, so that a
-tool which only needs names and widths starts fast.
+A record is all that is known of a format: its fields and special values, how it is spelt, how it
+lies in memory. Nothing here depends on numpy until an array is asked for, so that a tool which only
+needs names and widths starts fast.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 Kind = Literal["float", "tapered", "scale", "signed", "unsigned", "complex"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Format:
     """One element format. Widths are in bits; the codes are unsigned bit patterns.
 
@@ -25,7 +26,7 @@ class Format:
     """
 
     name: str  #: spec name, such as "f8e4m3fn"
-    bits: int  #: width of one element; 4-bit elements pack two to a byte (spec F2)
+    bits: int  #: width of one element
     kind: Kind  #: "tapered" is hif8, "scale" is f8e8m0 (exponent only)
     exponent_bits: int = 0  #: width of the exponent field; 0 where there is none or it varies
     mantissa_bits: int = 0  #: width of the stored mantissa; the largest one for "tapered"
@@ -35,6 +36,9 @@ class Format:
     nan_code: int | None = None  #: the canonical quiet NaN, None where the format has none
     part: str = ""  #: format of the real and imaginary parts of a complex format
     carrier_name: str = ""  #: numpy or ml_dtypes scalar type that carries one element
+    mlir: tuple[str, ...] = ()  #: element types of `.pto` files, the current spelling first
+    ascendc: str = ""  #: type name in AscendC
+    pypto: str = ""  #: type name in PyPTO
 
     @property
     def is_float(self) -> bool:
@@ -45,6 +49,11 @@ class Format:
     def is_integer(self) -> bool:
         """Whether the elements are two's complement or unsigned integers."""
         return self.kind in ("signed", "unsigned")
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether an element is a pair of real numbers."""
+        return self.kind == "complex"
 
     @property
     def is_signed(self) -> bool:
@@ -62,9 +71,24 @@ class Format:
         return self.nan_code is not None
 
     @property
+    def is_wide_float(self) -> bool:
+        """Whether saturation does not apply to conversions into it: f32 and f64 (spec S4)."""
+        return self.kind == "float" and self.mantissa_bits >= 23
+
+    @property
+    def per_byte(self) -> int:
+        """Elements that share a byte: two of the 4-bit formats, the even one low (spec F2)."""
+        return 2 if self.bits == 4 else 1
+
+    @property
     def storage_bits(self) -> int:
-        """Width of the unpacked array element: 8 for the 4-bit formats, else `bits`."""
-        return max(self.bits, 8)
+        """Width of the unpacked array element."""
+        return max(1 << (self.bits - 1).bit_length(), 8)
+
+    @property
+    def memory_bits(self) -> int:
+        """Width of one element in memory, packed where the format packs."""
+        return self.storage_bits // self.per_byte
 
     @property
     def magnitude_mask(self) -> int:
@@ -99,31 +123,39 @@ class Format:
         """Numpy dtype of the arrays that hold this format's values.
 
         numpy's own for f16, f32, f64, integers and c64; ml_dtypes for bf16, f8e4m3fn, f8e5m2,
-        f8e8m0, f4e2m1 and i4; the unsigned codes for hif8, f4e1m2 and (re, im) pairs for c32.
+        f8e8m0, f4e2m1 and i4; the unsigned codes for hif8, f4e1m2 and c32.
         """
         import numpy as np
 
         home: Any = np
-        if not hasattr(np, self.carrier_name):
+        if not self.is_carried_by_numpy:
             import ml_dtypes as home
         dtype: np.dtype[Any] = np.dtype(getattr(home, self.carrier_name))
         return dtype
 
     @cached_property
+    def is_carried_by_numpy(self) -> bool:
+        """Whether the carrier is one of numpy's own dtypes, which `.npy` files know."""
+        import numpy as np
+
+        return hasattr(np, self.carrier_name)
+
+    @property
+    def is_carried_by_codes(self) -> bool:
+        """Whether arrays hold bare codes, which do not tell the format: hif8, f4e1m2 and c32."""
+        return not self.is_integer and self.carrier_name.startswith("uint")
+
+    @cached_property
     def max_value(self) -> float | int:
         """Largest finite value."""
-        if self.is_integer:
-            return self.max_int
-        return float(decode(self.max_code, self))
+        return self.max_int if self.is_integer else float(value_of(self.max_code, self))
 
     @cached_property
     def min_value(self) -> float | int:
         """Most negative finite value; for f8e8m0 the smallest value."""
         if self.is_integer:
             return self.min_int
-        if self.kind == "scale":
-            return float(decode(0, self))
-        return -self.max_value
+        return value_of(0, self) if self.kind == "scale" else -self.max_value
 
     def __str__(self) -> str:
         return self.name
@@ -132,108 +164,113 @@ class Format:
         return format_of, (self.name,)
 
 
-def _ieee(name: str, exponent_bits: int, mantissa_bits: int, carrier: str) -> Format:
-    """An IEEE-like format: the all-ones exponent holds inf and NaN."""
-    inf = ((1 << exponent_bits) - 1) << mantissa_bits
+Names = tuple[str, str, str, str]
+"""Carrier, spellings in `.pto` files (with spaces between), AscendC and PyPTO names."""
+
+
+def _format(name: str, bits: int, kind: Kind, names: Names, **fields: Any) -> Format:
+    carrier, mlir, ascendc, pypto = names
     return Format(
-        name,
-        1 + exponent_bits + mantissa_bits,
-        "float",
-        exponent_bits,
-        mantissa_bits,
-        (1 << (exponent_bits - 1)) - 1,
-        max_code=inf - 1,
-        inf_code=inf,
-        nan_code=inf | 1 << (mantissa_bits - 1),
+        name=name,
+        bits=bits,
+        kind=kind,
         carrier_name=carrier,
+        mlir=tuple(mlir.split()),
+        ascendc=ascendc,
+        pypto=pypto,
+        **fields,
     )
 
 
-def _integers() -> list[Format]:
-    signed = [Format(f"i{n}", n, "signed", carrier_name=f"int{n}") for n in (4, 8, 16, 32, 64)]
-    unsigned = [Format(f"ui{n}", n, "unsigned", carrier_name=f"uint{n}") for n in (8, 16, 32, 64)]
-    return signed + unsigned
+def _float(name: str, exponent_bits: int, mantissa_bits: int, names: Names, **codes: Any) -> Format:
+    return _format(
+        name,
+        1 + exponent_bits + mantissa_bits,
+        "float",
+        names,
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        bias=max((1 << (exponent_bits - 1)) - 1, 1),
+        **codes,
+    )
 
+
+def _ieee(name: str, exponent_bits: int, mantissa_bits: int, *names: str) -> Format:
+    """An IEEE-like format: the all-ones exponent holds inf and NaN."""
+    inf = ((1 << exponent_bits) - 1) << mantissa_bits
+    quiet = 1 << (mantissa_bits - 1)
+    codes = {"max_code": inf - 1, "inf_code": inf, "nan_code": inf | quiet}
+    return _float(name, exponent_bits, mantissa_bits, names, **codes)  # type: ignore[arg-type]
+
+
+def _finite(name: str, exponent_bits: int, mantissa_bits: int, *names: str) -> Format:
+    """A format whose codes are all finite numbers."""
+    largest = (1 << (exponent_bits + mantissa_bits)) - 1
+    return _float(name, exponent_bits, mantissa_bits, names, max_code=largest)  # type: ignore[arg-type]
+
+
+def _signed(bits: int) -> Format:
+    """What a signless integer means in PTO, too."""
+    ascendc = "int4b_t" if bits == 4 else f"int{bits}_t"
+    names = (f"int{bits}", f"i{bits} si{bits}", ascendc, f"DT_INT{bits}")
+    return _format(f"i{bits}", bits, "signed", names)
+
+
+def _unsigned(bits: int) -> Format:
+    names = (f"uint{bits}", f"ui{bits} u{bits}", f"uint{bits}_t", f"DT_UINT{bits}")
+    return _format(f"ui{bits}", bits, "unsigned", names)
+
+
+_E4M3 = ("float8_e4m3fn", "f8E4M3FN f8E4M3", "fp8_e4m3fn_t", "DT_FP8E4M3FN")
+_E8M0 = ("float8_e8m0fnu", "!pto.f8E8M0 f8E8M0FNU", "", "DT_FP8E8M0")
+_HIF8 = ("uint8", "!pto.hif8", "hifloat8_t", "DT_HF8")
 
 _ALL = [
-    _ieee("f64", 11, 52, "float64"),
-    _ieee("f32", 8, 23, "float32"),
-    _ieee("f16", 5, 10, "float16"),
-    _ieee("bf16", 8, 7, "bfloat16"),
-    Format(
-        "f8e4m3fn",
-        8,
-        "float",
-        4,
-        3,
-        7,
-        max_code=0x7E,
-        nan_code=0x7F,
-        carrier_name="float8_e4m3fn",
+    _ieee("f64", 11, 52, "float64", "f64", "double", ""),
+    _ieee("f32", 8, 23, "float32", "f32", "float", "DT_FP32"),
+    _ieee("f16", 5, 10, "float16", "f16 half", "half", "DT_FP16"),
+    _ieee("bf16", 8, 7, "bfloat16", "bf16", "bfloat16_t", "DT_BF16"),
+    _float("f8e4m3fn", 4, 3, _E4M3, max_code=0x7E, nan_code=0x7F),
+    _ieee("f8e5m2", 5, 2, "float8_e5m2", "f8E5M2", "fp8_e5m2_t", "DT_FP8E5M2"),
+    _format("f8e8m0", 8, "scale", _E8M0, exponent_bits=8, bias=127, max_code=0xFE, nan_code=0xFF),
+    _format(
+        "hif8", 8, "tapered", _HIF8, mantissa_bits=3, max_code=0x6E, inf_code=0x6F, nan_code=0x80
     ),
-    _ieee("f8e5m2", 5, 2, "float8_e5m2"),
-    Format(
-        "f8e8m0",
-        8,
-        "scale",
-        8,
-        0,
-        127,
-        max_code=0xFE,
-        nan_code=0xFF,
-        carrier_name="float8_e8m0fnu",
+    _finite(
+        "f4e2m1", 2, 1, "float4_e2m1fn", "!pto.f4E2M1x2 f4E2M1FN", "fp4x2_e2m1_t", "DT_FP4E2M1"
     ),
-    Format(
-        "hif8",
-        8,
-        "tapered",
-        0,
-        3,
-        0,
-        max_code=0x6E,
-        inf_code=0x6F,
-        nan_code=0x80,
-        carrier_name="uint8",
-    ),
-    Format("f4e2m1", 4, "float", 2, 1, 1, max_code=7, carrier_name="float4_e2m1fn"),
-    Format("f4e1m2", 4, "float", 1, 2, 1, max_code=7, carrier_name="uint8"),
-    *_integers(),
-    Format("c32", 32, "complex", part="f16", carrier_name="uint32"),
-    Format("c64", 64, "complex", part="f32", carrier_name="complex64"),
+    _finite("f4e1m2", 1, 2, "uint8", "!pto.f4E1M2x2", "fp4x2_e1m2_t", "DT_FP4E1M2"),
+    *map(_signed, (4, 8, 16, 32, 64)),
+    *map(_unsigned, (8, 16, 32, 64)),
+    _format("c32", 32, "complex", ("uint32", "complex<f16>", "complex32", ""), part="f16"),
+    _format("c64", 64, "complex", ("complex64", "complex<f32>", "complex64", ""), part="f32"),
 ]
 
 #: Every format of spec F by its spec name.
 FORMATS: dict[str, Format] = {fmt.name: fmt for fmt in _ALL}
 
+#: The formats by the element types of `.pto` files.
+BY_MLIR: dict[str, Format] = {spelling: fmt for fmt in _ALL for spelling in fmt.mlir}
 
-#: Other spellings of formats, in lower case: those of `.pto` files (spec F).
-_SPELLINGS = {
-    "half": "f16",
-    "f8e4m3": "f8e4m3fn",
-    "f8e8m0fnu": "f8e8m0",
-    "f4e2m1x2": "f4e2m1",
-    "f4e2m1fn": "f4e2m1",
-    "f4e1m2x2": "f4e1m2",
-    **{f"si{bits}": f"i{bits}" for bits in (4, 8, 16, 32, 64)},
-    **{f"u{bits}": f"ui{bits}" for bits in (8, 16, 32, 64)},
+_BY_ANY_NAME = {
+    spelling.removeprefix("!pto.").lower(): fmt
+    for fmt in _ALL
+    for spelling in (fmt.name, fmt.ascendc, fmt.pypto, *fmt.mlir)
+    if spelling
 }
 
 
-def format_name(text: str) -> str:
-    """The name in spec F of a format in any spelling that `.pto` files have; else the text."""
-    plain = text.removeprefix("!pto.").lower()
-    plain = _SPELLINGS.get(plain, plain)
-    return plain if plain in FORMATS else text
-
-
 def format_of(name: str | Format) -> Format:
-    """The format called `name`, in any spelling. Raises ValueError that lists the formats."""
+    """The format called `name`, in the spelling of the spec, `.pto` files, AscendC or PyPTO.
+
+    Raises ValueError that lists the formats.
+    """
     if isinstance(name, Format):
         return name
-    name = format_name(name)
-    if name not in FORMATS:
+    found = _BY_ANY_NAME.get(str(name).removeprefix("!pto.").lower())
+    if found is None:
         raise ValueError(f"unknown format {name!r}; the formats are {', '.join(FORMATS)}")
-    return FORMATS[name]
+    return found
 
 
 def _scaled(significand: int, exponent: int) -> float:
@@ -333,32 +370,6 @@ def decode(codes: ArrayLike, fmt: str | Format) -> NDArray[Any]:
             return parts.astype(np.float32).view(np.complex64)[..., 0]
         case _:
             return _decode_floats(array, fmt)
-
-
-def encode(values: ArrayLike, fmt: str | Format, *, saturation: str = "ON") -> NDArray[Any]:
-    """Codes of float64 values under the format's natural mode (spec R9): the inverse of `decode`.
-
-    `values` of any shape, read as float64 (int64 or uint64 when they are integers); complex formats
-    read complex64. Returns the unsigned codes.
-    """
-    import numpy as np
-
-    from pto.numerics.conversion import convert_bits
-
-    fmt = format_of(fmt)
-    array = np.asarray(values)
-    if fmt.kind == "complex":
-        pairs = np.asarray(array, dtype=np.complex64)
-        if fmt.name == "c64":
-            return pairs.view(np.uint64)
-        return convert_bits(pairs.view(np.uint64), "c64", fmt.name, None, saturation)
-    if array.dtype.kind not in "iu":
-        array = array.astype(np.float64)
-    source = {"i": "i64", "u": "ui64", "f": "f64"}[array.dtype.kind]
-    codes = array.astype(array.dtype.kind + "8").view(np.uint64)
-    if source == fmt.name:
-        return codes
-    return convert_bits(codes, source, fmt.name, None, saturation)
 
 
 def pack4(codes: ArrayLike) -> NDArray[np.uint8]:

@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from pto.numerics.words import Instruction, Program
+from pto.numerics.kernel_ir import Instruction, Program
 
 Array = NDArray[Any]
 

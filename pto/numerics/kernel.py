@@ -17,9 +17,9 @@ from math import frexp, ldexp
 from typing import TYPE_CHECKING, Any
 
 from pto.numerics.formats import FORMATS, Format, value_of
-from pto.numerics.words import (
+from pto.numerics.kernel_ir import (
     Program,
-    Word,
+    Value,
     floor_log2_field,
     larger,
     less,
@@ -37,7 +37,7 @@ F16, F32, F64 = FORMATS["f16"], FORMATS["f32"], FORMATS["f64"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ConversionRule:
     """How to convert, everything optional resolved."""
 
     mode: str  #: RINT ROUND FLOOR CEIL TRUNC ODD HYBRID
@@ -51,14 +51,14 @@ class Rule:
 class Real:
     """A number being converted: a sign, and a magnitude in the layout of `fmt` without its sign."""
 
-    code: Word  #: sign bit and magnitude
-    sign: Word  #: mask: all ones for a negative number
-    magnitude: Word
+    code: Value  #: sign bit and magnitude
+    sign: Value  #: mask: all ones for a negative number
+    magnitude: Value
     fmt: Format  #: f16, bf16, f32 or f64
-    is_number: Word  #: mask: 0 for NaN
+    is_number: Value  #: mask: 0 for NaN
 
 
-def build(src: Format, dst: Format, rule: Rule) -> Program:
+def build(src: Format, dst: Format, rule: ConversionRule) -> Program:
     """The program that converts one code of `src` to one of `dst` (neither complex)."""
     lane_bits = 64 if 64 in (src.bits, dst.bits) else 32
     program = Program(lane_bits, src.storage_bits, dst.storage_bits)
@@ -100,8 +100,8 @@ def plain_limit(src: Format, dst: Format) -> int | None:
 
 
 def rounding_bias(
-    mode: str, kept_lsb: Word, dropped: Word, sign: Word, *, always: bool = False
-) -> Word:
+    mode: str, kept_lsb: Value, dropped: Value, sign: Value, *, always: bool = False
+) -> Value:
     """What to add to a magnitude so that dropping its low bits rounds it (spec R1 to R6).
 
     `dropped` is the mask of the bits to drop, which may be 0 unless something is `always` dropped;
@@ -125,7 +125,7 @@ def rounding_bias(
             raise AssertionError(mode)
 
 
-def round_off(value: Word, shift: Word, mode: str, sign: Word, *, always: bool = False) -> Word:
+def round_off(value: Value, shift: Value, mode: str, sign: Value, *, always: bool = False) -> Value:
     """value >> shift, rounded. The sum of value and 2**shift must fit the lane.
 
     `always` says that no shift is 0.
@@ -135,7 +135,7 @@ def round_off(value: Word, shift: Word, mode: str, sign: Word, *, always: bool =
     return (value + rounding_bias(mode, kept_lsb, dropped, sign, always=always)) >> shift
 
 
-def _round_off_full(value: Word, shift: Word, mode: str, sign: Word) -> Word:
+def _round_off_full(value: Value, shift: Value, mode: str, sign: Value) -> Value:
     """`round_off` for values that may fill the lane."""
     dropped = (1 << shift) - 1
     kept = value >> shift
@@ -159,7 +159,7 @@ def _f32_table(src: Format) -> NDArray[Any]:
     return bits
 
 
-def _load_real(program: Program, src: Format, rule: Rule) -> Real:
+def _load_real(program: Program, src: Format, rule: ConversionRule) -> Real:
     code, fmt = program.load(src.bits), src
     if src.bits <= 8:
         code, fmt = program.table(_f32_table(src), code), F32
@@ -170,7 +170,7 @@ def _load_real(program: Program, src: Format, rule: Rule) -> Real:
     return Real(code, _sign(code, fmt.bits), magnitude, fmt, is_number)
 
 
-def _load_integer(program: Program, src: Format) -> tuple[Word, Word]:
+def _load_integer(program: Program, src: Format) -> tuple[Value, Value]:
     """(the integer in two's complement across the lane, the mask of negative ones)."""
     code = program.load(src.bits)
     if src.kind == "unsigned":
@@ -181,17 +181,17 @@ def _load_integer(program: Program, src: Format) -> tuple[Word, Word]:
     return code, top_bit(code)
 
 
-def _sign(code: Word, bits: int) -> Word:
+def _sign(code: Value, bits: int) -> Value:
     """The mask of the codes whose bit `bits` - 1 is set, all higher ones being 0."""
     return top_bit(code) if bits == code.program.lane_bits else -(code >> (bits - 1))
 
 
-def _apply_sign(integer: Word, sign: Word) -> Word:
+def _apply_sign(integer: Value, sign: Value) -> Value:
     """The negative of the integer where the sign is set: also how to undo that."""
     return (integer ^ sign) - sign
 
 
-def _significand(real: Real, mode: str) -> tuple[Word, Word]:
+def _significand(real: Real, mode: str) -> tuple[Value, Value]:
     """(significand, exponent field) for a rounding that drops all bits of every subnormal.
 
     A subnormal has the field of the smallest normal (spec S16). Where only nearness counts it may
@@ -209,7 +209,7 @@ def _significand(real: Real, mode: str) -> tuple[Word, Word]:
 # ------------------------------------------------------------------------------ float to float
 
 
-def _from_real(real: Real, src: Format, dst: Format, rule: Rule) -> Word:
+def _from_real(real: Real, src: Format, dst: Format, rule: ConversionRule) -> Value:
     if dst.is_integer:
         return _to_integer(real, dst, rule)
     if src is dst:
@@ -225,7 +225,7 @@ def _from_real(real: Real, src: Format, dst: Format, rule: Rule) -> Word:
     return _finish_hif8(_round_hif8(real, src, rule.mode), real, dst, rule)
 
 
-def _round_float(real: Real, dst: Format, mode: str) -> Word:
+def _round_float(real: Real, dst: Format, mode: str) -> Value:
     """The magnitude code, as if the destination's exponent were unbounded (spec S1).
 
     Infinities and overflow give codes above `dst.max_code`.
@@ -285,12 +285,12 @@ def _as_f32(real: Real) -> Real:
     return replace(real, magnitude=magnitude, fmt=F32)
 
 
-def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
+def _finish_float(magnitude: Value, real: Real, dst: Format, rule: ConversionRule) -> Value:
     """Limits the magnitude code, places NaN and the sign (spec S2 to S5, S15)."""
     sign_bit = 1 << (dst.bits - 1)
     if rule.plain:
         return magnitude | real.sign & sign_bit
-    bounded = dst.name in ("f32", "f64")  # saturation does not apply (spec S4)
+    bounded = dst.is_wide_float  # saturation does not apply (spec S4)
     if dst.nan_code is None or (rule.saturate and not bounded):
         magnitude = smaller(magnitude, dst.max_code)
         if dst.nan_code is None or not (rule.keep_nan and dst.bits == 8):
@@ -306,7 +306,7 @@ def _finish_float(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
     return magnitude | sign & sign_bit
 
 
-def _integral(real: Real, mode: str) -> Word:
+def _integral(real: Real, mode: str) -> Value:
     """The magnitude of the number rounded to an integral value, in its own format (spec R11)."""
     fmt = real.fmt
     significand, exponent = _significand(real, mode)
@@ -316,7 +316,7 @@ def _integral(real: Real, mode: str) -> Word:
     return select(less(exponent, unit), to_float(integer), real.magnitude)
 
 
-def _to_scale(real: Real) -> Word:
+def _to_scale(real: Real) -> Value:
     """f8e8m0: the exponent field, whatever sign and mantissa are (spec S6)."""
     dst = FORMATS["f8e8m0"]
     return smaller(real.magnitude >> F32.mantissa_bits, dst.max_code) | ~real.is_number
@@ -325,7 +325,7 @@ def _to_scale(real: Real) -> Word:
 # ----------------------------------------------------------------------------------------- hif8
 
 
-def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, Word]:
+def _hif8_region(exponent: Value) -> tuple[Value, Value, Value, Value]:
     """(|E|, and the masks for |E| >= 2, >= 4, >= 8) of an f32 exponent field (spec F1).
 
     Of hif8's 3 mantissa bits, 1 is lost to the exponent from |E| = 4 on, and 2 from 8 on.
@@ -334,7 +334,7 @@ def _hif8_region(exponent: Word) -> tuple[Word, Word, Word, Word]:
     return distance, less(1, distance), less(3, distance), less(7, distance)
 
 
-def _round_hif8(real: Real, src: Format, mode: str) -> Word:
+def _round_hif8(real: Real, src: Format, mode: str) -> Value:
     """The magnitude as f32 bits, rounded to the precision that hif8 has at its exponent."""
     distance, _, from_4, from_8 = _hif8_region(real.magnitude >> 23)
     # The denormal range, from E = -16 down, keeps only the leading bit. E = -23, half the smallest
@@ -348,7 +348,7 @@ def _round_hif8(real: Real, src: Format, mode: str) -> Word:
     return ((real.magnitude >> place) + carry) << place
 
 
-def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
+def _hybrid_carry(significand: Value, lost: Value, src: Format) -> Value:
     """1 if the dropped bits reach the threshold that the lowest source bits set (spec R8)."""
     if src is F16:  # two bits against 1 or 3, from the lowest of the ten mantissa bits
         width, threshold = 2, ((significand >> 12) & 2) | 1
@@ -358,7 +358,7 @@ def _hybrid_carry(significand: Word, lost: Word, src: Format) -> Word:
     return less(fraction, threshold) + 1
 
 
-def _hif8_code(magnitude: Word) -> Word:
+def _hif8_code(magnitude: Value) -> Value:
     """hif8 code of f32 bits without sign whose mantissa fits (spec F1)."""
     exponent = magnitude >> 23
     distance, from_2, from_4, from_8 = _hif8_region(exponent)
@@ -374,7 +374,7 @@ def _hif8_code(magnitude: Word) -> Word:
     return select(less(exponent, F32.bias - 15), denormal, normal)
 
 
-def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
+def _finish_hif8(magnitude: Value, real: Real, dst: Format, rule: ConversionRule) -> Value:
     """Limits, the only zero, and the only NaN (spec S7)."""
     largest = (F32.bias + 15) << F32.mantissa_bits
     infinity = largest | 1 << (F32.mantissa_bits - 1)  # 1.5 * 2**15, whose code means inf
@@ -387,7 +387,7 @@ def _finish_hif8(magnitude: Word, real: Real, dst: Format, rule: Rule) -> Word:
 # -------------------------------------------------------------------------------- float to int
 
 
-def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
+def _to_integer(real: Real, dst: Format, rule: ConversionRule) -> Value:
     if rule.through_i32 and not rule.saturate:  # spec S10: saturate to i32, keep the low bits
         return _to_integer(real, FORMATS["i32"], replace(rule, saturate=True))
     fmt = real.fmt
@@ -414,12 +414,12 @@ def _to_integer(real: Real, dst: Format, rule: Rule) -> Word:
     return _clamp(integer, real.sign, dst) & real.is_number
 
 
-def _extreme(sign: Word, dst: Format) -> Word:
+def _extreme(sign: Value, dst: Format) -> Value:
     """The destination's largest integer, or its smallest where the sign is set."""
     return ~sign & dst.max_int if dst.kind == "unsigned" else dst.max_int - sign
 
 
-def _clamp(magnitude: Word, sign: Word, dst: Format) -> Word:
+def _clamp(magnitude: Value, sign: Value, dst: Format) -> Value:
     """The integer nearest to the signed one that the destination has."""
     if dst.kind == "unsigned":
         return smaller(magnitude, dst.max_int) & ~sign
@@ -429,14 +429,14 @@ def _clamp(magnitude: Word, sign: Word, dst: Format) -> Word:
 # --------------------------------------------------------------------------------- integers
 
 
-def _from_integer(program: Program, src: Format, dst: Format, rule: Rule) -> Word:
+def _from_integer(program: Program, src: Format, dst: Format, rule: ConversionRule) -> Value:
     integer, sign = _load_integer(program, src)
     if dst.is_integer:
         return _narrow(integer, sign, src, dst, rule)
     return _round_integer(integer, sign, src, dst, rule)
 
 
-def _narrow(integer: Word, sign: Word, src: Format, dst: Format, rule: Rule) -> Word:
+def _narrow(integer: Value, sign: Value, src: Format, dst: Format, rule: ConversionRule) -> Value:
     """Integer to integer (spec S11, S12). The lowest bits of the result are the code."""
     if dst.min_int <= src.min_int and src.max_int <= dst.max_int:
         return integer
@@ -445,7 +445,9 @@ def _narrow(integer: Word, sign: Word, src: Format, dst: Format, rule: Rule) -> 
     return _clamp(_apply_sign(integer, sign), sign, dst) if rule.saturate else integer
 
 
-def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Rule) -> Word:
+def _round_integer(
+    integer: Value, sign: Value, src: Format, dst: Format, rule: ConversionRule
+) -> Value:
     """Integer to float (spec S13): overflow, where it can happen, saturates."""
     program = integer.program
     # f32 rounded to odd serves the formats whose precision varies.
@@ -469,8 +471,8 @@ def _round_integer(integer: Word, sign: Word, src: Format, dst: Format, rule: Ru
 
 
 def _float_of(
-    magnitude: Word, sign: Word, target: Format, lane: Format, mode: str, fills_lane: bool
-) -> Word:
+    magnitude: Value, sign: Value, target: Format, lane: Format, mode: str, fills_lane: bool
+) -> Value:
     """The magnitude code of a positive integer, as if the exponent had no upper end."""
     exponent = floor_log2_field(magnitude)
     unit = lane.bias + target.mantissa_bits  # exponent field whose ulp in the target is 1

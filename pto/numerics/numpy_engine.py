@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pto.numerics.words import Instruction, Program
+from pto.numerics.kernel_ir import Instruction, Program
 
 Array = NDArray[Any]
 #: (function, operand, operand, result); None is the block being read or written.

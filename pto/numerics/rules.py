@@ -8,10 +8,13 @@ from __future__ import annotations
 from functools import cache
 
 from pto.numerics.formats import FORMATS, Format
-from pto.numerics.kernel import Rule
+from pto.numerics.kernel import ConversionRule
+from pto.numerics.value_sets import lowest_bit
 
 MODES = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD", "NONE", "HYBRID")
+"""Every rounding mode, in the spec's spelling (spec R)."""
 FIVE_MODES = MODES[:5]
+SATURATIONS = ("ON", "OFF")
 
 #: The pairs that have the PyTorch-compatible path (spec S10).
 PYTORCH_PAIRS = frozenset({("f32", "i16"), ("f16", "i16"), ("f16", "i8")})
@@ -23,27 +26,16 @@ def parts(src: Format, dst: Format) -> tuple[Format, Format]:
     Raises ValueError for a pair that does not exist: complex with real, or one type with itself
     unless that is f32 or c64 (spec R11).
     """
-    if (src.kind == "complex") != (dst.kind == "complex"):
+    if src.is_complex != dst.is_complex:
         raise ValueError(f"{src} to {dst}: a complex format converts only to a complex format")
     if src is dst and src.name not in ("f32", "c64"):
         raise ValueError(
             f"{src} to {dst} is no conversion; f32 to f32 and c64 to c64, which round to an "
             "integral value, are the only pairs of one type"
         )
-    if src.kind == "complex":
+    if src.is_complex:
         return FORMATS[src.part], FORMATS[dst.part]
     return src, dst
-
-
-def _lowest_bit(fmt: Format) -> int:
-    """Exponent of the smallest step of a float format."""
-    match fmt.kind:
-        case "tapered":
-            return -22
-        case "scale":
-            return -fmt.bias
-        case _:
-            return fmt.min_exponent - fmt.mantissa_bits
 
 
 @cache
@@ -59,28 +51,40 @@ def is_exact(src: Format, dst: Format) -> bool:
         return digits <= dst.mantissa_bits + 1 and src.max_int <= dst.max_value
     return (
         src.mantissa_bits <= dst.mantissa_bits
-        and _lowest_bit(dst) <= _lowest_bit(src)
+        and lowest_bit(dst) <= lowest_bit(src)
         and src.max_value <= dst.max_value
     )
+
+
+@cache
+def is_dequantisation(src: Format, dst: Format) -> bool:
+    """Whether the pair is i32 to f16, which multiplies by a scale and ignores modes (spec S13)."""
+    return (src.name, dst.name) == ("i32", "f16")
 
 
 @cache
 def modes(src: Format, dst: Format) -> tuple[str, ...]:
     """The modes that the pair accepts."""
     source, target = parts(src, dst)
-    ignores_mode = (
-        is_exact(src, dst)
-        or (source.is_integer and target.is_integer)
-        or target.kind == "scale"  # spec S6
-        or (source.name, target.name) == ("i32", "f16")  # spec S13
-    )
-    if ignores_mode:
+    if ignores_mode(src, dst):
         return MODES
     if target.kind == "tapered":  # spec R8, R9
         return ("ROUND", "HYBRID") if source.name in ("f32", "f16") else ("ROUND",)
     if (source.name, target.name) == ("f32", "f16"):  # spec R6
         return (*FIVE_MODES, "ODD", "NONE")
     return (*FIVE_MODES, "NONE")
+
+
+@cache
+def ignores_mode(src: Format, dst: Format) -> bool:
+    """Whether any mode may be written and none has an effect (spec R10, S6, S13)."""
+    source, target = parts(src, dst)
+    return (
+        is_exact(src, dst)
+        or (source.is_integer and target.is_integer)
+        or target.kind == "scale"
+        or is_dequantisation(source, target)
+    )
 
 
 @cache
@@ -97,7 +101,7 @@ def has_saturation(src: Format, dst: Format) -> bool:
         return not source.is_integer or (
             not is_exact(source, target) and target.bits <= source.bits
         )
-    if source.is_integer or target.name in ("f32", "f64") or target.nan_code is None:
+    if source.is_integer or target.is_wide_float or target.nan_code is None:
         return False
     if target.kind == "scale" or (source.kind == "scale" and is_exact(source, target)):
         return False
@@ -122,20 +126,20 @@ def canonical_saturation(saturation: str | None) -> str | None:
     if saturation is None:
         return None
     canonical = str(saturation).upper()
-    if canonical not in ("ON", "OFF"):
+    if canonical not in SATURATIONS:
         raise ValueError(f"saturation is 'ON', 'OFF' or None, not {saturation!r}")
     return canonical
 
 
-def resolve(
+def rule_of(
     src: Format,
     dst: Format,
     mode: str | None,
     saturation: str | None,
     *,
-    pytorch_path: bool = False,
+    through_i32: bool = False,
     nan_saturation: str = "zero",
-) -> Rule:
+) -> ConversionRule:
     """The kernel's rule for a conversion, or ValueError that lists what the pair offers.
 
     `saturation` None means ON, and has no effect where the pair has no choice.
@@ -147,14 +151,13 @@ def resolve(
     if written is not None and written not in offered:
         raise ValueError(f"{src} to {dst} has no mode {written}; it offers {', '.join(offered)}")
     source, target = parts(src, dst)
-    ignores_mode = offered is MODES
     natural = natural_mode(src, dst)
     # An f8e8m0 NaN stays one wherever the powers of two are exact (spec S6).
     passes_nan = source.kind == "scale" and is_exact(src, dst)
     off = canonical_saturation(saturation) == "OFF" and has_saturation(src, dst)
-    return Rule(
-        natural if written in (None, "NONE") or ignores_mode else str(written),
+    return ConversionRule(
+        natural if written in (None, "NONE") or ignores_mode(src, dst) else str(written),
         saturate=not (off or passes_nan),
         keep_nan=nan_saturation == "keep",
-        through_i32=pytorch_path and (source.name, target.name) in PYTORCH_PAIRS,
+        through_i32=through_i32 and (source.name, target.name) in PYTORCH_PAIRS,
     )

@@ -10,18 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
-from pto.dialect.types import (
-    PartitionTensorViewType,
-    PtrType,
-    TensorViewType,
-    TileBufType,
-    TileType,
-    type_text,
-)
+from pto.dialect.type_records import type_text
+from pto.dialect.types import AnyTile, PartitionTensorViewType, PtrType, TensorViewType
 from pto.runtime.elements import Element, element_of, pack, unpack
-from pto.runtime.errors import ArgumentFault, Fault
+from pto.runtime.errors import ArgumentFault, RuntimeFault
 from pto.runtime.memory import GlobalBuffer, Memory, Pointer, View
-from pto.runtime.scalars import scalar
+from pto.runtime.ops.scalars import scalar
 from pto.runtime.tile import Layout, Tile, layout_of
 
 Array = NDArray[Any]
@@ -34,7 +28,7 @@ _NUMBERS = "biufV"
 class Argument:
     """A value for a kernel, and what brings the array behind it up to date afterwards.
 
-    `finish` raises Fault where elements that the kernel left undefined would reach the array.
+    `finish` raises RuntimeFault where poison would reach the array.
     """
 
     value: Any
@@ -51,16 +45,20 @@ def bind(name: str, type_: Attribute, given: object) -> Argument:
         return _bound(name, type_, given)
     except ArgumentFault:
         raise
-    except Fault as fault:  # of a type or a value, which do not know whose they are
+    except RuntimeFault as fault:  # of a type or a value, which do not know whose they are
         raise ArgumentFault(f"%{name}: {fault.message}", *fault.notes) from None
 
 
 def _bound(name: str, type_: Attribute, given: object) -> Argument:
     if isinstance(type_, PtrType):
+        if type_.space not in (None, "gm"):
+            raise ArgumentFault(
+                f"%{name} points into the memory {type_.space} of a core, which no argument is in"
+            )
         return _bind_pointer(name, element_of(type_.dtype), given)
     if isinstance(type_, TensorViewType | PartitionTensorViewType):
         return _bind_view(name, type_, given)
-    if isinstance(type_, TileBufType | TileType):
+    if isinstance(type_, AnyTile):
         return _bind_tile(name, layout_of(type_), given)
     if given is None:
         raise ArgumentFault(
@@ -89,7 +87,7 @@ def as_bytes(name: str, element: Element, array: object) -> tuple[Array, Callabl
         raise ArgumentFault(
             f"%{name} takes an array of {carrier_text(element)}, not of {array.dtype}"
         )
-    if element.per_byte == 2 and array.dtype == element.format.carrier != element.storage:
+    if element.is_packed and array.dtype == element.format.carrier != element.storage:
         return _unpacked_bytes(name, element, array)
     plain = array.flags.c_contiguous and array.flags.writeable and array.dtype.isnative
     stored = array if plain else np.array(array, array.dtype.newbyteorder("="), order="C")
@@ -129,7 +127,7 @@ def fits(dtype: np.dtype[Any], element: Element) -> bool:
 def carrier_text(element: Element) -> str:
     """The dtypes that `fits` accepts, for messages."""
     carrier, bits = element.format.carrier, element.bits
-    codes = "packed bytes (uint8)" if element.per_byte == 2 else f"codes ({bits})"
+    codes = "packed bytes (uint8)" if element.is_packed else f"codes ({bits})"
     return str(carrier) if carrier == bits else f"{carrier} or {codes}"
 
 
@@ -193,11 +191,11 @@ def _bind_tile(name: str, layout: Layout, given: object) -> Argument:
     holder.write()[...] = matrix
 
     def copy_back() -> None:
-        if (undefined := holder.undefined()) is not None:
-            row, col = np.argwhere(undefined)[0]
-            raise Fault(
-                f"%{name} leaves the function with {undefined.sum()} of {undefined.size} elements"
-                f" undefined, the first at row {row}, column {col}",
+        if (poison := holder.poison()) is not None:
+            row, col = np.argwhere(poison)[0]
+            raise RuntimeFault(
+                f"%{name} leaves the function with elements that are poison: {poison.sum()} of"
+                f" {poison.size}, the first at row {row}, column {col}",
                 memory.cause,
             )
         matrix[...] = holder.data
@@ -217,15 +215,13 @@ def _columns(shape: tuple[int, ...], layout: Layout) -> int:
 
 def unbind(value: Any) -> Any:
     """A result of a kernel as an array or a number."""
-    if isinstance(value, Tile):
-        return to_carrier(value.read(), value.element)
-    if isinstance(value, View):
+    if isinstance(value, Tile | View):
         return to_carrier(value.read(), value.element)
     return value
 
 
 def to_carrier(stored: Array, element: Element) -> Array:
     """A copy in the carrier dtype of the element's format, one element each."""
-    if element.per_byte == 2:
+    if element.is_packed:
         return unpack(stored, element).view(element.format.carrier)
     return stored.copy()

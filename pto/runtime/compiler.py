@@ -7,51 +7,76 @@ is what a kernel of scalar loops over small tiles is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region
 
+from pto.dialect.names import BUFFER_OPERATIONS, REGISTER_OPERATIONS
 from pto.dialect.ops import SEGMENTS
-from pto.runtime.core import Core
-from pto.runtime.errors import ExecutionError, Fault
+from pto.dialect.target import target_of
+from pto.runtime.branches import next_block
+from pto.runtime.errors import ExecutionError, RuntimeFault, unsupported
+from pto.runtime.frame import Frame, Slots, Step
+from pto.runtime.vector_core import VectorCore
+from pto.spelling import close_match
+from pto.targets import DEFAULT_TARGET, Product, product_of
 
-Frame = list[Any]
-"""Values by slot; slot 0 holds the Core."""
-
-Step = Callable[[Frame], None]
-Emit = Callable[[Operation, "Compiler"], Step | None]
+Implement = Callable[[Operation, "Compiler"], Step | None]
 """Makes the step of an operation; None where nothing happens at run time."""
 
 Observe = Callable[[Operation, "Compiler", Step], Step]
 """Makes the step that runs in place of a tile operation's own, and runs that one."""
 
-EMITTERS: dict[str, Emit] = {}
-"""What each operation does, by name."""
-
-ATTRIBUTES: dict[str, frozenset[str]] = {}
-"""The attributes of each operation that its emitter knows; all others are refused."""
-
 MAX_DEPTH = 100
 """Nested calls; PTO functions do not recurse."""
 
 
-def emits(*names: str, attributes: Iterable[str] = ()) -> Callable[[Emit], Emit]:
-    """Registers the function that makes the steps of these operations.
+@dataclass(frozen=True)
+class Implementation:
+    """What an operation does."""
 
-    `attributes` are those that it honours, or that change no result.
-    """
+    implement: Implement
+    attributes: frozenset[str]
+    """The attributes that it honours, or that change no result; all others are refused."""
 
-    def register(emit: Emit) -> Emit:
-        EMITTERS.update(dict.fromkeys(names, emit))
-        ATTRIBUTES.update(dict.fromkeys(names, frozenset(attributes)))
-        return emit
 
-    return register
+class Implementations(dict[str, Implementation]):
+    """What operations do, by name."""
+
+    def implements(
+        self, *names: str, attributes: Iterable[str] = ()
+    ) -> Callable[[Implement], Implement]:
+        """Says that a function makes the steps of these operations."""
+
+        def register(implement: Implement) -> Implement:
+            found = Implementation(implement, frozenset(attributes))
+            for name in names:
+                self.add(name, found)
+            return implement
+
+        return register
+
+    def add(self, name: str, found: Implementation) -> None:
+        """One more; no name is implemented twice."""
+        assert name not in self, f"{name} is implemented twice"
+        self[name] = found
+
+    def replace(self, name: str, implement: Implement) -> None:
+        """Another way to do what one does; it honours the same attributes."""
+        self[name] = Implementation(implement, self[name].attributes)
+
+    @classmethod
+    def joined(cls, parts: Iterable[Implementations]) -> Implementations:
+        """All of these."""
+        joined = cls()
+        for part in parts:
+            for name, found in part.items():
+                joined.add(name, found)
+        return joined
 
 
 @dataclass
@@ -66,9 +91,9 @@ class Function:
     run: Callable[[Frame], tuple[Any, ...]]
     """Runs the body on a frame and returns the results."""
 
-    def __call__(self, core: Core, values: Sequence[Any]) -> tuple[Any, ...]:
+    def __call__(self, core: VectorCore, values: Sequence[Any]) -> tuple[Any, ...]:
         frame = self.template.copy()
-        frame[0] = core
+        frame[Slots.CORE] = core
         for slot, value in zip(self.arguments, values, strict=True):
             frame[slot] = value
         return self.run(frame)
@@ -78,12 +103,19 @@ class Function:
 class Options:
     """What the meaning of a conversion depends on, beside its operation."""
 
-    arch: str
-    """Canonical target."""
-    default_sat: str = "target"
+    product: Product | None = None
+    """The target asked for; None for the one that a module around each operation names."""
+    default_saturation: str = "target"
     """What an absent satmode means: `target`, `on` or `off` (spec S14)."""
     observe: Observe | None = None
     """Wraps the steps of tile operations, for traces."""
+
+    def product_for(self, op: Operation) -> Product:
+        """The target of an operation. Raises UnknownTarget for a name that is none."""
+        if self.product is not None:
+            return self.product
+        named = target_of(op)
+        return product_of(DEFAULT_TARGET if named is None else named.name)
 
 
 @dataclass
@@ -92,12 +124,13 @@ class Program:
 
     module: ModuleOp
     options: Options
+    implementations: Mapping[str, Implementation]
     functions: dict[func.FuncOp, Function] = field(default_factory=dict)
 
     def called(self, name: str, call: Operation) -> Function:
         """The function that a call names: in the innermost module that has it, else in any.
 
-        Raises Fault where it has no body here.
+        Raises RuntimeFault where it has no body here.
         """
         scope = call.parent_op()
         while scope is not None:
@@ -105,7 +138,7 @@ class Program:
                 return self.compiled(op)
             scope = scope.parent_op()
         if (op := _with_body(self.module.walk(), name)) is None:
-            raise Fault(f"@{name} has no body in this module")
+            raise RuntimeFault(f"@{name} has no body in this module")
         return self.compiled(op)
 
     def compiled(self, op: func.FuncOp) -> Function:
@@ -122,48 +155,39 @@ def _with_body(operations: Iterable[Operation], name: str) -> func.FuncOp | None
     return None
 
 
-class Compiler:
+class Compiler(Slots):
     """Compiles one function."""
 
     def __init__(self, program: Program) -> None:
+        super().__init__()
         self.program = program
         self.options = program.options
-        self._slots: dict[SSAValue, int] = {}
-        self._template: Frame = [None]
         self.loop_depth = 0
         """How many loops are around the operation that is being compiled."""
 
     def compile(self, op: func.FuncOp) -> Function:
         """The function, ready to be called."""
-        arguments = tuple(self.slot(argument) for argument in op.body.blocks[0].args)
+        arguments = self.slots(op.body.blocks[0].args)
         run = self._body(op.body)
-        return Function(op, self._template, arguments, run)
+        return Function(op, self.template, arguments, run)
 
-    def slot(self, value: SSAValue) -> int:
-        """The slot of a value."""
-        slot = self._slots.get(value)
-        if slot is None:
-            slot = self._slots[value] = len(self._template)
-            self._template.append(None)
-        return slot
+    def operands(self, op: Operation, count: int) -> tuple[int, ...]:
+        """The slots of an operation's operands. Raises RuntimeFault for another count of them."""
+        if len(op.operands) != count:
+            raise unsupported("this form of it")
+        return self.slots(op.operands)
 
-    def slots(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
-        """The slots of values."""
-        return tuple(self.slot(value) for value in values)
-
-    def constant(self, value: SSAValue, constant: object) -> None:
-        """Puts the value of a constant into every frame."""
-        self._template[self.slot(value)] = constant
+    def results(self, op: Operation, count: int = 1) -> tuple[int, ...]:
+        """The slots of an operation's results. Raises RuntimeFault for another count of them."""
+        if len(op.results) != count:
+            raise unsupported("this form of it")
+        return self.slots(op.results)
 
     def block(self, block: Block) -> Callable[[Frame], None]:
         """Runs the operations of a block before its terminator."""
         steps: list[Step] = []
         origins: dict[int, Operation] = {}
-        last = block.last_op
-        is_terminator = last is not None and last.name in TERMINATORS
-        for op in block.ops:
-            if op is last and is_terminator:
-                break
+        for op in _before_terminator(block):
             step = self._step(op)
             if step is not None:
                 origins[id(step)] = op
@@ -171,16 +195,15 @@ class Compiler:
         return _runner(tuple(steps), origins)
 
     def _step(self, op: Operation) -> Step | None:
-        emit = EMITTERS.get(op.name)
-        if emit is None:
-            return _not_executed(op)
+        """The step of an operation; where it has none, it is an error to reach it."""
         try:
-            _check_attributes(op)
-            step = emit(op, self)
-        except Fault as fault:  # an operation that is never reached does no harm
+            found = self.program.implementations.get(op.name)
+            if found is None:
+                raise _not_supported(op)
+            _check_attributes(op, found.attributes)
+            step = found.implement(op, self)
+        except RuntimeFault as fault:
             return _raising(ExecutionError(op, fault))
-        except (IndexError, ValueError):  # operands that no executed form has
-            return _raising(ExecutionError(op, Fault("this form of it is not executed here")))
         observe = self.options.observe
         if observe is None or step is None or not op.name.startswith("pto.t"):
             return step
@@ -191,7 +214,7 @@ class Compiler:
         if not region.blocks:
             return lambda frame: None, ()
         if len(region.blocks) > 1:
-            raise Fault("a region of several blocks inside a structured operation")
+            raise unsupported("a region of several blocks inside a structured operation")
         block = region.blocks[0]
         last = block.last_op
         yields = last.operands if last is not None and last.name in TERMINATORS else ()
@@ -216,8 +239,6 @@ class Compiler:
         return body
 
     def _branching_body(self, blocks: list[Block]) -> Callable[[Frame], tuple[Any, ...]]:
-        from pto.runtime.control import next_block
-
         numbers = {block: number for number, block in enumerate(blocks)}
         runs = [self.block(block) for block in blocks]
         exits = [next_block(block, numbers, self) for block in blocks]
@@ -244,35 +265,44 @@ TERMINATORS = frozenset(
 )
 
 
+def _before_terminator(block: Block) -> Iterator[Operation]:
+    last = block.last_op
+    for op in block.ops:
+        if op is not last or op.name not in TERMINATORS:
+            yield op
+
+
 def _runner(steps: tuple[Step, ...], origins: dict[int, Operation]) -> Callable[[Frame], None]:
     def run(frame: Frame) -> None:
-        step = None
+        step: Step | None = None
         try:
             for step in steps:
                 step(frame)
-        except Fault as fault:
+        except RuntimeFault as fault:
             raise ExecutionError(origins[id(step)], fault) from fault
 
     return run
 
 
-def _check_attributes(op: Operation) -> None:
-    """Raises Fault for an attribute that would be ignored; one with a dialect's prefix may be."""
-    if not op.name.startswith("pto."):
-        return
-    known = ATTRIBUTES[op.name]
-    for key in op.attributes:
-        if key not in known and "." not in key and key != SEGMENTS:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(sorted(known))}"
-            raise Fault(f"the attribute {key} is not executed here", *[hint] * bool(known))
-
-
 def _raising(error: ExecutionError) -> Step:
+    """An operation that is never reached does no harm."""
+
     def step(frame: Frame) -> None:
         raise error
 
     return step
+
+
+def _check_attributes(op: Operation, known: frozenset[str]) -> None:
+    """Raises RuntimeFault for an attribute that would be ignored; one with a dialect's prefix may
+    be."""
+    if not op.name.startswith("pto."):
+        return
+    for key in op.attributes:
+        if key not in known and "." not in key and key != SEGMENTS:
+            near = close_match(key, known)
+            hint = f"did you mean {near}?" if near else f"known: {', '.join(sorted(known))}"
+            raise unsupported(f"the attribute {key}", *[hint] * bool(known))
 
 
 _CUBE = ("tmatmul", "tgemv", "mad", "section.cube")
@@ -282,11 +312,12 @@ _OTHER_CORE = (
 )
 
 
-def _not_executed(op: Operation) -> Step:
+def _not_supported(op: Operation) -> RuntimeFault:
     name = op.name.removeprefix("pto.")
-    reason = "it is not executed here"
+    if op.name in (*BUFFER_OPERATIONS, *REGISTER_OPERATIONS):
+        return RuntimeFault("it runs on the machine only: pto-opt run --machine")
     if name.startswith(_CUBE):
-        reason = "the cube side is not executed here"
-    elif name.startswith(_OTHER_CORE):
-        reason = "communication between cores is not executed here"
-    return _raising(ExecutionError(op, Fault(reason)))
+        return unsupported("the cube side")
+    if name.startswith(_OTHER_CORE):
+        return unsupported("communication between cores")
+    return unsupported("it")

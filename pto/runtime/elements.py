@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Attribute
 
-from pto.dialect.types import element_format, elements_per_column, type_text
-from pto.numerics import FORMATS, Format, pack4, unpack4
-from pto.runtime.errors import Fault
+from pto.dialect.type_records import type_text
+from pto.dialect.types import element_format, elements_per_column
+from pto.numerics import Format, pack4, unpack4
+from pto.runtime.errors import RuntimeFault, unsupported
 
 Array = NDArray[Any]
 
@@ -33,31 +34,32 @@ class Element:
     """Unsigned dtype of `storage`'s width."""
     work: np.dtype[Any]
     """Dtype in which arithmetic is done: f32 for the narrower floats, else the type itself."""
-    per_byte: int
-    """2 for packed 4-bit elements, else 1."""
     counts_pairs: bool
     """Whether extents count bytes of two elements (the `x2` types), not elements (`i4`)."""
+    size: int
+    """Bytes of one stored item."""
+    is_packed: bool
+    """Whether a stored item is a byte of two elements."""
+    is_native: bool
+    """Whether arithmetic happens on the stored values themselves."""
+    computes: bool
+    """Whether the stored items can be taken as numbers."""
 
     @property
-    def size(self) -> int:
-        """Bytes of one stored item."""
-        return self.storage.itemsize
+    def per_byte(self) -> int:
+        """2 for packed 4-bit elements, else 1."""
+        return self.format.per_byte
 
     @property
     def is_float(self) -> bool:
         """Whether the elements are real numbers in a floating-point format."""
         return self.format.is_float
 
-    @property
-    def is_native(self) -> bool:
-        """Whether arithmetic happens on the stored values themselves."""
-        return self.work == self.storage
-
     def stored(self, extent: int) -> int:
         """Stored items in a row of `extent` columns."""
-        if self.per_byte == 2 and not self.counts_pairs:
+        if self.is_packed and not self.counts_pairs:
             if extent % 2:
-                raise Fault(f"{extent} columns of {self.text} do not fill whole bytes")
+                raise RuntimeFault(f"{extent} columns of {self.text} do not fill whole bytes")
             return extent // 2
         return extent
 
@@ -66,28 +68,26 @@ class Element:
         return 2 * extent if self.counts_pairs else extent
 
 
-_CARRIERS_THAT_COMPUTE = frozenset(
-    ("f64", "f32", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c64")
-)
-
-
 @cache
 def element_of(dtype: Attribute) -> Element:
-    """The element of a type. Raises Fault for a type that no tile of this project holds."""
-    name = element_format(dtype)
-    if name is None:
-        raise Fault(f"elements of type {type_text(dtype)} are not executed here")
-    fmt = FORMATS[name]
-    packed = fmt.bits == 4
-    storage = np.dtype(np.uint8) if packed else fmt.carrier
+    """The element of a type. Raises RuntimeFault for a type that no tile of this project holds."""
+    fmt = element_format(dtype)
+    if fmt is None:
+        raise unsupported(f"the type {type_text(dtype)}")
+    is_packed = fmt.per_byte == 2
+    storage = np.dtype(np.uint8) if is_packed else fmt.carrier
+    is_native = not is_packed and (fmt.is_integer or fmt.is_wide_float or fmt.is_complex)
     return Element(
         text=type_text(dtype),
         format=fmt,
         storage=storage,
         bits=np.dtype(f"u{storage.itemsize}"),
-        work=storage if name in _CARRIERS_THAT_COMPUTE else np.dtype(np.float32),
-        per_byte=2 if packed else 1,
+        work=storage if is_native else np.dtype(np.float32),
         counts_pairs=elements_per_column(dtype) == 2,
+        size=storage.itemsize,
+        is_packed=is_packed,
+        is_native=is_native,
+        computes=not is_packed and not fmt.is_carried_by_codes,
     )
 
 
@@ -108,13 +108,9 @@ def rounded(values: Array, storage: np.dtype[Any]) -> Array:
 
 def unpack(stored: Array, element: Element) -> Array:
     """The codes of stored items, one each: unsigned, 4-bit pairs taken apart."""
-    if element.per_byte == 2:
-        return unpack4(stored)
-    return stored.view(element.bits)
+    return unpack4(stored) if element.is_packed else stored.view(element.bits)
 
 
 def pack(codes: Array, element: Element) -> Array:
     """The inverse of `unpack`."""
-    if element.per_byte == 2:
-        return pack4(codes)
-    return codes.view(element.storage)
+    return pack4(codes) if element.is_packed else codes.view(element.storage)

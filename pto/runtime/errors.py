@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import FileLineColLoc
+from typing import Any
+
 from xdsl.ir import Operation
 
+from pto.dialect.location import location_of
 
-class Fault(Exception):
-    """Something that must not happen when an operation runs; `notes` say what would help."""
 
-    def __init__(self, message: str, *notes: str) -> None:
+class RuntimeFault(Exception):
+    """Something that must not happen when an operation runs.
+
+    `notes` say what would help; `id` is that of the diagnostic which tells the same before the run,
+    where there is one.
+    """
+
+    def __init__(self, message: str, *notes: str, id: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.notes = notes
+        self.id = id
+
+    def text(self) -> str:
+        """The message, and the id in brackets."""
+        return f"{self.message} [{self.id}]" if self.id else self.message
 
 
-class ArgumentFault(Fault):
+class ArgumentFault(RuntimeFault):
     """An argument of the function that is missing or does not fit: the caller's mistake."""
+
+
+def region_fault(message: str) -> RuntimeFault:
+    """The fault of valid regions that do not fit each other."""
+    return RuntimeFault(message, id="valid-region")
+
+
+def unsupported(what: str, *notes: str) -> RuntimeFault:
+    """The fault of what exists and is not supported."""
+    return RuntimeFault(f"{what} is not supported", *notes)
 
 
 class ExecutionError(Exception):
@@ -29,10 +51,10 @@ class ExecutionError(Exception):
         is_argument: whether an argument from outside is at fault, not the program.
     """
 
-    def __init__(self, operation: Operation, fault: Fault) -> None:
-        self.message = f"{operation.name}: {fault.message}"
+    def __init__(self, operation: Operation, fault: RuntimeFault) -> None:
+        self.message = f"{operation.name}: {fault.text()}"
         self.notes = list(fault.notes)
-        self.filename, self.line, self.column = place_of(operation)
+        self.filename, self.line, self.column = location_of(operation)
         self.is_argument = isinstance(fault, ArgumentFault)
         super().__init__(self.message)
 
@@ -40,13 +62,13 @@ class ExecutionError(Exception):
         head = f"{self.filename}:{self.line}:{self.column}: error: {self.message}"
         return "\n".join([head, *(f"  note: {note}" for note in self.notes)])
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The error, without the operation, for other processes."""
+        return _execution_error, (self.message, dict(self.__dict__))
 
-def place_of(operation: Operation) -> tuple[str, int, int]:
-    """File, line and column of an operation; of the one around it where a pass made this one."""
-    current: Operation | None = operation
-    while current is not None:
-        location = current.location
-        if isinstance(location, FileLineColLoc):
-            return location.filename.data, location.line.data, location.column.data
-        current = current.parent_op()
-    return "<module>", 1, 1
+
+def _execution_error(message: str, state: dict[str, Any]) -> ExecutionError:
+    """A pickled error again."""
+    error = ExecutionError.__new__(ExecutionError, message)
+    error.__dict__.update(state)
+    return error

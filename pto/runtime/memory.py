@@ -9,35 +9,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pto.runtime.elements import Element
-from pto.runtime.errors import ArgumentFault, Fault
+from pto.runtime.errors import ArgumentFault, RuntimeFault, unsupported
 
 Array = NDArray[Any]
 
 
 class Memory:
-    """A local memory: its bytes, which of them were written, and which are undefined.
+    """A local memory: its bytes, which of them were written, and which are poison.
 
-    Undefined are the results of computing beyond a source's valid region: a kernel may hold them,
-    but nothing may depend on them. `undefined` is None as long as there are none.
+    Poison, as in LLVM, are the results of computing beyond a source's valid region: a kernel may
+    hold them, but nothing may depend on them. `poison` is None as long as there is none.
     A tile without an address has a memory of its own, so that it never shares one.
     """
 
-    __slots__ = ("cause", "data", "name", "size", "undefined", "written")
+    __slots__ = ("cause", "data", "name", "poison", "size", "written")
 
     def __init__(self, name: str, size: int) -> None:
         self.name = name
         self.size = size
         self.data: Array = np.zeros(size, np.uint8)
         self.written = np.zeros(size, bool)
-        self.undefined: Array | None = None
+        self.poison: Array | None = None
         self.cause = ""
-        """What made elements undefined most recently."""
+        """What made elements poison most recently."""
 
-    def undefined_flags(self) -> Array:
-        """`undefined`, made where there is none yet."""
-        if self.undefined is None:
-            self.undefined = np.zeros(self.size, bool)
-        return self.undefined
+    def poison_flags(self) -> Array:
+        """`poison`, made where there is none yet."""
+        if self.poison is None:
+            self.poison = np.zeros(self.size, bool)
+        return self.poison
 
 
 LARGEST_GROWN = 1 << 32
@@ -79,9 +79,9 @@ class GlobalBuffer:
         self.written = np.concatenate([self.written, more.astype(bool)])
 
     def check(self, first: int, last: int, what: str) -> None:
-        """Raises Fault unless bytes `first` up to `last` (exclusive) lie in the buffer."""
+        """Raises RuntimeFault unless bytes `first` up to `last` (exclusive) lie in the buffer."""
         if first < 0 or last > self.data.size:
-            raise Fault(
+            raise RuntimeFault(
                 f"{what} bytes {first} to {last} of %{self.name}, which has {self.data.size}",
                 "the array is too small, or the offset is wrong",
             )
@@ -100,16 +100,18 @@ class Pointer:
         return Pointer(self.buffer, self.offset + self._bytes(count), self.element)
 
     def _bytes(self, count: int) -> int:
-        if self.element.per_byte == 2 and not self.element.counts_pairs:
+        if self.element.is_packed and not self.element.counts_pairs:
             if count % 2:
-                raise Fault(f"offset {count} of {self.element.text} is in the middle of a byte")
+                raise RuntimeFault(
+                    f"offset {count} of {self.element.text} is in the middle of a byte"
+                )
             return count // 2
         return count * self.element.size
 
     def item(self, index: int, *, store: bool) -> Array:
         """A view of one element, of shape (1,)."""
-        if self.element.per_byte == 2:
-            raise Fault(f"scalars of {self.element.text} are not executed here")
+        if self.element.is_packed:
+            raise unsupported(f"a scalar of {self.element.text}")
         buffer, start = self.buffer, self.offset + index * self.element.size
         end = start + self.element.size
         if store:
@@ -123,7 +125,7 @@ class Pointer:
         return np.ndarray((1,), self.element.storage, buffer.data, start)
 
 
-def _not_given(buffer: GlobalBuffer) -> Fault:
+def _not_given(buffer: GlobalBuffer) -> RuntimeFault:
     return ArgumentFault(
         f"reads %{buffer.name}, for which no array was given, before it is written",
         f"give it: --arg {buffer.name}=FILE.npy",
@@ -139,14 +141,14 @@ class View:
     strides: tuple[int, ...]
 
     def window(self, offsets: tuple[int, ...], sizes: tuple[int, ...]) -> View:
-        """The window of `sizes` at `offsets`. Raises Fault where it starts outside."""
+        """The window of `sizes` at `offsets`. Raises RuntimeFault where it starts outside."""
         if not len(offsets) == len(sizes) == len(self.shape):
-            raise Fault(
+            raise RuntimeFault(
                 f"{len(offsets)} offsets and {len(sizes)} sizes on a view of rank {len(self.shape)}"
             )
         for axis, (offset, size, extent) in enumerate(zip(offsets, sizes, self.shape, strict=True)):
             if offset < 0 or size < 0 or offset + size > extent:
-                raise Fault(
+                raise RuntimeFault(
                     f"elements {offset} to {offset + size} of axis {axis} of {self.name},"
                     f" which has {extent}"
                 )
@@ -185,10 +187,10 @@ class View:
     def _stored(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape in stored items and strides in bytes."""
         element = self.element
-        if element.per_byte == 1 or element.counts_pairs:
+        if not element.is_packed or element.counts_pairs:
             return self.shape, tuple(stride * element.size for stride in self.strides)
         if self.strides[-1] != 1 or any(stride % 2 for stride in self.strides[:-1]):
-            raise Fault(f"a view of {element.text} whose rows do not fill whole bytes")
+            raise RuntimeFault(f"a view of {element.text} whose rows do not fill whole bytes")
         shape = (*self.shape[:-1], element.stored(self.shape[-1]))
         return shape, (*(stride // 2 for stride in self.strides[:-1]), 1)
 
@@ -201,7 +203,7 @@ class View:
         return first, last + self.element.size
 
     def read(self) -> Array:
-        """The stored items. Raises Fault out of range, or where nothing was written yet."""
+        """The stored items. Raises RuntimeFault out of range, or where nothing was written yet."""
         buffer = self.pointer.buffer
         shape, strides = self._checked("reads")
         if not buffer.given and not self._shadow(shape, strides).all():
@@ -209,7 +211,7 @@ class View:
         return np.ndarray(shape, self.element.storage, buffer.data, self.pointer.offset, strides)
 
     def write(self) -> Array:
-        """The stored items, to be written. Raises Fault out of range."""
+        """The stored items, to be written. Raises RuntimeFault out of range."""
         buffer = self.pointer.buffer
         if not buffer.given:
             self.reserve()

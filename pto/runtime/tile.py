@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import IntegerType, Signedness
 
-from pto.dialect.types import Tile as TileDescription
-from pto.dialect.types import TileBufType, TileType
+from pto.dialect.type_records import Tile as TileDescription
+from pto.dialect.types import AnyTile
 from pto.runtime.elements import Element, element_of, rounded
-from pto.runtime.errors import Fault
+from pto.runtime.errors import RuntimeFault, region_fault, unsupported
 from pto.runtime.memory import Memory
 
 Array = NDArray[Any]
@@ -58,14 +58,14 @@ class Layout:
 
 
 @cache
-def layout_of(type_: TileBufType | TileType) -> Layout:
-    """The layout of a tile type. Raises Fault for element types that are not executed."""
+def layout_of(type_: AnyTile) -> Layout:
+    """The layout of a tile type. Raises RuntimeFault for element types that are not supported."""
     tile = type_.data
     element = element_of(tile.dtype)
     stored_cols = element.stored(tile.cols)
     if tile.blayout == "col_major":
-        if element.per_byte == 2 and not element.counts_pairs:
-            raise Fault(f"a col_major tile of {element.text} is not executed here")
+        if element.is_packed and not element.counts_pairs:
+            raise unsupported(f"a col_major tile of {element.text}")
         row_stride, col_stride = element.size, tile.rows * element.size
     else:
         row_stride, col_stride = stored_cols * element.size, element.size
@@ -99,7 +99,7 @@ class Tile:
     Reading goes through `read`, which checks that the region has been written, writing through
     `write`, which notes that it is. Written memory stays written, so that a tile which passed once
     (`ready`) is not looked at again. Operations on corresponding elements read `lanes` instead and
-    pass on what is `undefined`.
+    pass on what is `poison`.
     """
 
     __slots__ = (
@@ -120,13 +120,11 @@ class Tile:
         self, layout: Layout, memory: Memory, offset: int, valid_rows: int, valid_cols: int
     ) -> None:
         if not (0 <= valid_rows <= layout.rows and 0 <= valid_cols <= layout.cols):
-            raise Fault(
+            raise RuntimeFault(
                 f"valid region {valid_rows}x{valid_cols} of a tile of {layout.rows}x{layout.cols}"
             )
         if layout.is_boxed:
-            raise Fault(
-                f"tiles in fractals ({layout.description.compact_text()}) are not executed here"
-            )
+            raise unsupported(f"a tile in fractals ({layout.description.compact_text()})")
         element = layout.element
         self.layout = layout
         self.element = element
@@ -149,7 +147,7 @@ class Tile:
             return
         last = (rows - 1) * strides[0] + (cols - 1) * strides[1] + self.element.size
         if self.offset < 0 or self.offset + last > self.memory.size:
-            raise Fault(
+            raise RuntimeFault(
                 f"a tile at bytes {self.offset} to {self.offset + last} of {self.memory.name},"
                 f" which has {self.memory.size}"
             )
@@ -165,11 +163,11 @@ class Tile:
         return self.valid_rows, self.element.logical(self.valid_cols)
 
     def read(self) -> Array:
-        """The valid region. Raises Fault where a part of it was never written or is undefined."""
-        if (not self.ready or self.memory.undefined is not None) and (
-            undefined := self.undefined()
+        """The valid region. Raises RuntimeFault where a part was never written or is poison."""
+        if (not self.ready or self.memory.poison is not None) and (
+            poison := self.poison()
         ) is not None:
-            raise self._fault("undefined", undefined)
+            raise self._fault("are poison", poison, *filter(None, [self.memory.cause]))
         return self.data
 
     def write(self) -> Array:
@@ -177,48 +175,48 @@ class Tile:
         if not self.ready:
             self._shadow(self.memory.written)[...] = True
             self.ready = True
-        if self.memory.undefined is not None:
-            self._shadow(self.memory.undefined)[...] = False
+        if self.memory.poison is not None:
+            self._shadow(self.memory.poison)[...] = False
         return self.data
 
-    def undefined(self) -> Array | None:
-        """Which stored items of the valid region are undefined, None for none.
+    def poison(self) -> Array | None:
+        """Which stored items of the valid region are poison, None for none.
 
-        Raises Fault where a part of the region was never written. What lies beyond the region that
-        the tile was taken from (`over`) is undefined.
+        Raises RuntimeFault where a part of the region was never written. What lies beyond the
+        region that the tile was taken from (`over`) is poison.
         """
         if self.beyond is not None:
             outside = np.ones(self.data.shape, bool)
-            inner = self.beyond.undefined()
+            inner = self.beyond.poison()
             outside[: self.beyond.valid_rows, : self.beyond.data.shape[1]] = (
                 False if inner is None else inner
             )
             return outside
         if not self.ready:
             self._check_written()
-        if self.memory.undefined is None:
+        if self.memory.poison is None:
             return None
-        found = np.asarray(self._shadow(self.memory.undefined).any(axis=2))
+        found = np.asarray(self._shadow(self.memory.poison).any(axis=2))
         return found if found.any() else None
 
-    def mark_undefined(self, items: Array, cause: str) -> None:
-        """Notes that these items of the valid region, which was just written, are undefined."""
-        self._shadow(self.memory.undefined_flags())[...] = items[..., None]
+    def mark_poison(self, items: Array, cause: str) -> None:
+        """Notes that these items of the valid region, which was just written, are poison."""
+        self._shadow(self.memory.poison_flags())[...] = items[..., None]
         self.memory.cause = cause
 
     def values(self) -> Array:
         """The valid region in the type that arithmetic is done in: a view where it can be.
 
-        Raises Fault as `read` does.
+        Raises RuntimeFault as `read` does.
         """
         self.read()
         return self.lanes()
 
     def lanes(self) -> Array:
-        """`values`, whether they are defined or not."""
+        """`values`, whether they are poison or not."""
         element = self.element
-        if element.per_byte == 2 or element.format.name in ("hif8", "f4e1m2"):
-            raise Fault(f"arithmetic on {element.text} is not executed here")
+        if not element.computes:
+            raise unsupported(f"arithmetic on {element.text}")
         return self.data if element.is_native else self.data.astype(element.work)
 
     def assign(self, values: Array) -> None:
@@ -236,17 +234,17 @@ class Tile:
     def over(self, rows: int, cols: int) -> Tile:
         """The tile with the valid region `rows` x `cols`, the domain of an operation.
 
-        What lies beyond the tile's own valid region is undefined. Raises Fault where it lies beyond
-        the tile.
+        What lies beyond the tile's own valid region is poison. Raises RuntimeFault where it lies
+        beyond the tile.
         """
         if self.valid_rows == rows and self.valid_cols == cols:
             return self
         if self.valid_rows >= rows and self.valid_cols >= cols:
             return self.resized(rows, cols)
         if rows > self.layout.rows or cols > self.layout.cols:
-            raise Fault(
+            raise region_fault(
                 f"{rows}x{cols} elements are read of a source of {self.layout.rows}x"
-                f"{self.layout.cols} [valid-region]"
+                f"{self.layout.cols}"
             )
         wider = Tile(self.layout, self.memory, self.offset, rows, cols)
         wider.beyond = self.resized(min(rows, self.valid_rows), min(cols, self.valid_cols))
@@ -256,7 +254,7 @@ class Tile:
         """The first `count` bytes of each valid row of a row_major tile, as a tile of bytes."""
         layout = self.layout
         if layout.is_col_major and self.valid_rows > 1:
-            raise Fault("the bytes of a row of a col_major tile are not executed here")
+            raise unsupported("a row of bytes of a col_major tile")
         return self.part(byte_layout(layout), self.offset, self.valid_rows, count)
 
     def window(
@@ -281,17 +279,17 @@ class Tile:
         """A view of the stored item at a linear index of the tile's memory, of shape (1,)."""
         size = self.element.size
         if not 0 <= index < self.layout.size // size:
-            raise Fault(f"element {index} of a tile of {self.layout.size // size}")
+            raise RuntimeFault(f"element {index} of a tile of {self.layout.size // size}")
         start = self.offset + index * size
-        bytes_, undefined = slice(start, start + size), self.memory.undefined
+        bytes_, poison = slice(start, start + size), self.memory.poison
         if store:
             self.memory.written[bytes_] = True
-            if undefined is not None:
-                undefined[bytes_] = False
+            if poison is not None:
+                poison[bytes_] = False
         elif not self.memory.written[bytes_].all():
-            raise Fault(f"reads element {index}, which was never written", self._note())
-        elif undefined is not None and undefined[bytes_].any():
-            raise Fault(f"reads element {index}, which is undefined", self.memory.cause)
+            raise RuntimeFault(f"reads element {index}, which was never written", self._note())
+        elif poison is not None and poison[bytes_].any():
+            raise RuntimeFault(f"reads element {index}, which is poison", self.memory.cause)
         return np.ndarray((1,), self.element.storage, self.memory.data, start)
 
     def _note(self) -> str:
@@ -306,17 +304,16 @@ class Tile:
     def _check_written(self) -> None:
         written = np.asarray(self._shadow(self.memory.written).all(axis=2))
         if not written.all():
-            raise self._fault("never written", ~written)
+            raise self._fault("were never written", ~written)
         self.ready = True
 
-    def _fault(self, what: str, items: Array) -> Fault:
+    def _fault(self, what: str, items: Array, *causes: str) -> RuntimeFault:
         row, col = (int(n) for n in np.argwhere(items)[0])
-        cause = [self.memory.cause] if what == "undefined" and self.memory.cause else []
-        return Fault(
-            f"reads elements that {'were' if what == 'never written' else 'are'} {what}:"
-            f" {int(items.sum())} of {items.size}, the first at row {row}, column {col}",
+        return RuntimeFault(
+            f"reads elements that {what}: {int(items.sum())} of {items.size}, the first at row"
+            f" {row}, column {col}",
             self._note(),
-            *cause,
+            *causes,
         )
 
     def text(self) -> str:

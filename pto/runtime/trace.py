@@ -8,18 +8,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
-from pto.dialect.ops import TCvtOp
+from pto.dialect.location import location_of
+from pto.dialect.ops import GroupedOp, TCvtOp
 from pto.numerics import FORMATS, Format, convert_bits, decode
-from pto.runtime.compiler import Compiler, Frame, Step
-from pto.runtime.conversion import Rounding, pair_of, rounding_of
-from pto.runtime.elements import Element, unpack
-from pto.runtime.errors import Fault, place_of
-from pto.runtime.operands import is_tile, operands_of
-from pto.runtime.structure import tile_layout
+from pto.runtime.compiler import Compiler
+from pto.runtime.elements import unpack
+from pto.runtime.errors import RuntimeFault
+from pto.runtime.frame import Frame, Step
+from pto.runtime.ops.tcvt import resolved
+from pto.runtime.ops.tile_operation import TileOperation, is_tile
 from pto.runtime.tile import Tile
-from pto.targets import Pair
+from pto.targets import ResolvedConversion
 
 Array = NDArray[Any]
 
@@ -65,9 +66,9 @@ class Total:
 
     def text(self) -> str:
         """One line with the conversion's place."""
-        filename, line, column = place_of(self.operation)
         lost = ", ".join(_counts(self, self.fate)) or "all finite"
-        return f"{filename}:{line}:{column}: {self.runs:,} runs, {self.count:,} elements: {lost}"
+        where = location_of(self.operation)
+        return f"{where}: {self.runs:,} runs, {self.count:,} elements: {lost}"
 
 
 def _counts(found: Produced | Total, fate: str) -> list[str]:
@@ -89,14 +90,14 @@ class Trace:
 
     def observe(self, op: Operation, compiler: Compiler, step: Step) -> Step:
         """The step that runs and reports an operation (`compiler.Observe`)."""
-        tiles = [value for value in operands_of(op).outs if is_tile(value)]
+        tiles = _tiles_written(op, compiler)
         if not tiles:
             return step
         if isinstance(op, TCvtOp):
             return self._conversion(op, compiler, step)
         targets = compiler.slots(tiles)
         types = [str(value.type).removeprefix("!pto.") for value in tiles]
-        _, line, _ = place_of(op)
+        line = location_of(op).line
 
         def observed(frame: Frame) -> None:
             step(frame)
@@ -106,59 +107,63 @@ class Trace:
         return observed
 
     def _conversion(self, op: TCvtOp, compiler: Compiler, step: Step) -> Step:
-        output = operands_of(op).outs[0]
-        source, target = tile_layout(op.src).element, tile_layout(output).element
-        pair = pair_of(source, target, compiler.options.arch)
-        rounding = rounding_of(op, pair, compiler.options)
-        total = self._totals.setdefault(op, Total(op, _fate(pair, rounding, target)))
-        src, dst = compiler.slots((op.src, output))
-        _, line, _ = place_of(op)
-        names = f"{source.format} to {target.format}"
+        conversion = resolved(op, compiler.options)
+        total = self._totals.setdefault(op, Total(op, _fate(conversion)))
+        tiles = TileOperation(op, compiler)
+        src, dst = compiler.slots((tiles.operand("src"), tiles.operand("dst")))
+        line = location_of(op).line
 
         def observed(frame: Frame) -> None:
             before = _defined_codes(frame[src])  # a copy: the tiles may overlap
             step(frame)
-            if before is None:  # parts are undefined, which only matters where they are used
-                self._write(f"{line:>5}  {op.name}  {names}: partly undefined")
+            if before is None:  # parts are poison, which only matters where they are used
+                self._write(f"{line:>5}  {op.name}  {conversion}: partly poison")
                 return
-            values = decode(codes_of(frame[dst]), target.format)
-            nan = _nan(before, source.format)
-            outside = _outside(before, source.format, target.format, pair, rounding) & ~nan
+            values = decode(codes_of(frame[dst]), conversion.dst)
+            nan = _nan(before, conversion.src)
+            outside = _outside(before, conversion) & ~nan
             lost_nan = int((nan & ~_nan_values(values)).sum())
             found = _in_values(values, int(outside.sum()), lost_nan)
             total.add(found)
-            self._write(f"{line:>5}  {op.name}  {names}: {found.text(total.fate)}")
+            self._write(f"{line:>5}  {op.name}  {conversion}: {found.text(total.fate)}")
 
         return observed
 
     def summary(self) -> list[str]:
         """A line for each conversion that ran, those that lost most first."""
         ran = [total for total in self._totals.values() if total.runs]
-        ran.sort(key=lambda t: (-t.outside - t.lost_nan, -t.nan - t.inf, place_of(t.operation)))
+        ran.sort(key=lambda t: (-t.outside - t.lost_nan, -t.nan - t.inf, location_of(t.operation)))
         return [total.text() for total in ran]
 
 
-def _fate(pair: Pair, rounding: Rounding, target: Element) -> str:
+def _tiles_written(op: Operation, compiler: Compiler) -> list[SSAValue]:
+    """The tiles that an operation of the regular shape, or one that yields tiles, writes."""
+    if isinstance(op, TCvtOp | GroupedOp):
+        outs = TileOperation(op, compiler).outs
+    else:
+        outs = list(op.results)
+    return [value for value in outs if is_tile(value)]
+
+
+def _fate(conversion: ResolvedConversion) -> str:
     """What becomes of a number that is too large (spec S2 to S13)."""
-    if rounding.saturation == "ON" or not pair.has_saturation:
+    if conversion.saturation != "OFF":
         return "saturated"
-    return "wrapped" if target.format.is_integer else "overflowed"
+    return "wrapped" if conversion.dst.is_integer else "overflowed"
 
 
-def _outside(before: Array, src: Format, dst: Format, pair: Pair, rounding: Rounding) -> Array:
+def _outside(before: Array, conversion: ResolvedConversion) -> Array:
     """Where the source does not fit, once it is rounded (spec S1)."""
+    src, dst, mode = conversion.src, conversion.dst, conversion.mode
     if dst.is_integer and dst.bits < 64:
         if not src.is_integer:
-            before = convert_bits(before, src, "i64", rounding.mode, "ON")
+            before = convert_bits(before, src, "i64", mode, "ON")
             src = FORMATS["i64"]
         whole = decode(before, src)
         beyond: Array = (whole > dst.max_int) | (whole < dst.min_int)
         return beyond
-    if pair.has_saturation:  # then saturating makes a difference where it does not fit
-        on, off = (
-            convert_bits(before, src, dst, rounding.mode, saturation)
-            for saturation in ("ON", "OFF")
-        )
+    if conversion.saturation is not None:  # then it makes a difference where it does not fit
+        on, off = (convert_bits(before, src, dst, mode, choice) for choice in ("ON", "OFF"))
         differs: Array = on != off
         return differs
     values = decode(before, src)
@@ -176,10 +181,10 @@ def codes_of(tile: Tile) -> Array:
 
 
 def _defined_codes(tile: Tile) -> Array | None:
-    """`codes_of`; None where a part of the tile is undefined."""
+    """`codes_of`; None where a part of the tile is poison."""
     try:
         return codes_of(tile)
-    except Fault:
+    except RuntimeFault:
         return None
 
 
@@ -195,7 +200,7 @@ def produced(tile: Tile) -> Produced:
     """What is in the tile; nothing where a part of it was never written."""
     try:
         return _in_values(decode(codes_of(tile), tile.element.format))
-    except Fault:
+    except RuntimeFault:
         return Produced(0.0, -1.0, 0, 0, 0)
 
 

@@ -1,49 +1,49 @@
-"""What each product supports, as data: the only place where a product's name means anything.
+"""What each product supports, and what a conversion means there.
 
-The tables are the TOML files beside this module, one per source document and product (spec V).
-Importing is cheap: a file is parsed when a question first needs it.
+The only place where a product's name decides anything. The tables are the TOML files beside this
+module, one per source document and product (spec V); a file is parsed when a question first needs
+it. `resolve` answers what a conversion means, `find_chain` what takes its place where it lacks.
 """
 
 from pto.targets.products import (
+    DEFAULT_TARGET,
+    PRODUCTS,
     TARGETS,
     TCVT_TARGETS,
     TMP_TARGET,
     Product,
     UnknownTarget,
-    product,
+    product_of,
+    tile_products,
+)
+from pto.targets.resolution import (
+    DEFAULT_SATURATIONS,
+    Illegal,
+    ResolvedConversion,
     resolve,
-    unified_buffer_bytes,
+    resolve_generally,
 )
-from pto.targets.tables import (
-    ELEMENT_FORMATS,
-    ROUND_MODES,
-    Pair,
-    Table,
-    astype_pair,
-    cast_pair,
-    lookup,
-    mulcast_pair,
-    tables,
-    tcvt_table,
-)
+from pto.targets.tables import INSTRUCTIONS, Pair, Table, pair_of, table_of, tables
 
 __all__ = [
-    "ELEMENT_FORMATS",
-    "ROUND_MODES",
+    "DEFAULT_SATURATIONS",
+    "DEFAULT_TARGET",
+    "INSTRUCTIONS",
+    "PRODUCTS",
     "TARGETS",
     "TCVT_TARGETS",
     "TMP_TARGET",
+    "Illegal",
     "Pair",
     "Product",
+    "ResolvedConversion",
     "Table",
     "UnknownTarget",
-    "astype_pair",
-    "cast_pair",
-    "lookup",
-    "mulcast_pair",
-    "product",
+    "pair_of",
+    "product_of",
     "resolve",
+    "resolve_generally",
+    "table_of",
     "tables",
-    "tcvt_table",
-    "unified_buffer_bytes",
+    "tile_products",
 ]

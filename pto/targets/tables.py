@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
-from pto.targets.products import TARGETS, TCVT_TARGETS, load, resolve
+from pto.numerics.formats import Format, format_of
+from pto.numerics.rules import MODES
+from pto.targets.products import PRODUCTS, Product, load, product_of
 
-ROUND_MODES = ("RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD", "NONE", "HYBRID")
-"""Every rounding mode, in the spec's spelling (spec R)."""
-
-
-ELEMENT_FORMATS = (
-    *("f64", "f32", "f16", "bf16", "f8e4m3fn", "f8e5m2", "f8e8m0", "hif8", "f4e2m1", "f4e1m2"),
-    *("i4", "i8", "i16", "i32", "i64", "ui8", "ui16", "ui32", "ui64", "c32", "c64"),
-)
-"""Every element format by its spec name (spec F)."""
+INSTRUCTIONS = ("TCVT", "Cast", "astype", "MulCast")
+"""The instructions that convert, in the order in which they are listed and asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One row of a table: a conversion from `src` to `dst` (spec F names)."""
+    """One row of a table: a conversion from `src` to `dst`."""
 
-    src: str
-    dst: str
+    src: Format
+    dst: Format
     kind: str
     """"round" | "exact" | "int" (narrowing) | "s12" | "s13" | "s6": the rule that applies."""
     modes: tuple[str, ...]
@@ -32,8 +28,8 @@ class Pair:
     """"ON" or "OFF": what an absent saturation mode means for this pair (spec S14)."""
     has_saturation: bool
     """The pair's result depends on the saturation mode."""
-    pytorch_pair: bool
-    """satmode OFF takes the PyTorch-compatible path: on a5 always, on a2a3 with tmp (spec S10)."""
+    through_i32: bool
+    """Without saturation it may take the PyTorch-compatible path (spec S10)."""
     layouts: tuple[str, ...]
     """astype only: where the narrow elements may lie in the register; empty for equal widths."""
 
@@ -53,7 +49,7 @@ class Pair:
         """Whether `mode` may be written: NONE wherever RINT may (spec R7), any where none matters
         (spec R10), and leaving it out always (spec R9)."""
         if mode is None or not self.rounds:
-            return mode is None or mode in ROUND_MODES
+            return mode is None or mode in MODES
         return mode in self.modes or (mode == "NONE" and "RINT" in self.modes)
 
 
@@ -62,105 +58,79 @@ class Table:
     """The conversions of one instruction on one product, from one document."""
 
     instruction: str
-    """"TCVT" | "Cast" | "astype" | "MulCast"."""
+    """One of INSTRUCTIONS."""
     product: str
     """The product as the document splits them: Cast has one table for "a2" and one for "a3"."""
     document: str
     rows: tuple[Pair, ...]
 
-    def pair(self, src: str, dst: str) -> Pair | None:
+    def pair(self, src: Format, dst: Format) -> Pair | None:
         """The row for `src` to `dst`, if the table has one."""
         return self._index.get((src, dst))
 
+    def destinations(self, src: Format) -> list[Format]:
+        """What `src` converts to."""
+        return [row.dst for row in self.rows if row.src is src]
+
+    def sources(self, dst: Format) -> list[Format]:
+        """What converts to `dst`."""
+        return [row.src for row in self.rows if row.dst is dst]
+
     @cached_property
-    def _index(self) -> dict[tuple[str, str], Pair]:
+    def _index(self) -> dict[tuple[Format, Format], Pair]:
         return {(row.src, row.dst): row for row in self.rows}
 
 
-_FILES = {
-    ("TCVT", "a2a3"): "tcvt_a2a3.toml",
-    ("TCVT", "a5"): "tcvt_a5.toml",
-    ("Cast", "a2"): "cast_a2.toml",
-    ("Cast", "a3"): "cast_a3.toml",
-    ("Cast", "a5"): "cast_a5.toml",
-    ("Cast", "atlas-200i-500-a2"): "cast_atlas_200i_500_a2.toml",
-    ("Cast", "atlas-inference"): "cast_atlas_inference.toml",
-    ("Cast", "atlas-training"): "cast_atlas_training.toml",
-    ("Cast", "kirin-x90"): "cast_kirin_x90.toml",
-    ("Cast", "kirin-9030"): "cast_kirin_9030.toml",
-    ("astype", "a5"): "astype_a5.toml",
-    ("MulCast", "a2a3"): "mulcast_a2a3.toml",
-    ("MulCast", "a5"): "mulcast_a5.toml",
-}
-
-
 @cache
-def _table(instruction: str, product: str) -> Table:
-    data = load(_FILES[instruction, product])
-    rows = tuple(
-        _pair(instruction, dict(zip(data["columns"], row, strict=True))) for row in data["rows"]
-    )
-    return Table(data["instruction"], data["product"], data["document"], rows)
+def _table(file: str) -> Table:
+    """A table from its file. One that `extends` another file has its rows, but for the pairs that
+    are listed as `without` and for those that its own rows replace."""
+    data = load(file)
+    rows: dict[tuple[Format, Format], Pair] = {}
+    if "extends" in data:
+        rows = {(row.src, row.dst): row for row in _table(data["extends"]).rows}
+    for src, dst in data.get("without", ()):
+        del rows[format_of(src), format_of(dst)]
+    for values in data.get("rows", ()):
+        row = _pair(data["instruction"], dict(zip(data["columns"], values, strict=True)))
+        rows[row.src, row.dst] = row
+    return Table(data["instruction"], data["product"], data["document"], tuple(rows.values()))
 
 
-def _pair(instruction: str, row: dict[str, str]) -> Pair:
+def _pair(instruction: str, row: dict[str, Any]) -> Pair:
     # astype defaults to OFF, the others to ON, also where the choice has no effect (spec S14).
     default = "OFF" if instruction == "astype" else "ON"
     saturation = row["saturation"]
     return Pair(
-        src=row["src"],
-        dst=row["dst"],
+        src=format_of(row["src"]),
+        dst=format_of(row["dst"]),
         kind=row["kind"],
         modes=tuple(row["modes"].split()),
         default_saturation=default if saturation == "-" else saturation,
         has_saturation=saturation != "-",
-        pytorch_pair=row.get("path") == "pytorch",
+        through_i32=row.get("path") == "pytorch",
         layouts=tuple(row.get("layouts", "").split()),
     )
 
 
-def tcvt_table(arch: str) -> Table | None:
-    """The TCVT table of a target, or None where the instruction does not exist."""
-    target = resolve(arch)
-    return _table("TCVT", target) if target in TCVT_TARGETS else None
+def table_of(instruction: str, product: Product) -> Table | None:
+    """The table of an instruction on a product, None where it does not exist there."""
+    files = product.tables.get(instruction)
+    return None if files is None else _table(files[0])
 
 
-def lookup(arch: str, src: str, dst: str) -> Pair | None:
-    """The TCVT row for `src` to `dst` on `arch` (spec V), or None: the conversion is illegal."""
-    table = tcvt_table(arch)
-    return table.pair(src, dst) if table else None
-
-
-def cast_pair(product: str, src: str, dst: str) -> Pair | None:
-    """The Cast row for `src` to `dst`; "a2a3" reads the A2 table (A3's has the same rows)."""
-    return _table("Cast", _cast_product(product)).pair(src, dst)
-
-
-def astype_pair(src: str, dst: str) -> Pair | None:
-    """The astype row for `src` to `dst` (a5 only), with its register layouts."""
-    return _table("astype", "a5").pair(src, dst)
-
-
-def mulcast_pair(product: str, src: str, dst: str) -> Pair | None:
-    """The MulCast row for `src` to `dst`, or None."""
-    target = resolve(product)
-    if ("MulCast", target) not in _FILES:
-        return None
-    return _table("MulCast", target).pair(src, dst)
+def pair_of(instruction: str, product: Product, src: Format, dst: Format) -> Pair | None:
+    """The row for `src` to `dst` (spec V), or None: the conversion is illegal."""
+    table = table_of(instruction, product)
+    return None if table is None else table.pair(src, dst)
 
 
 def tables(arch: str | None = None) -> list[Table]:
     """All tables that apply to a target, TCVT first; all tables there are for None."""
-    wanted = TARGETS if arch is None else (resolve(arch),)
+    products = PRODUCTS.values() if arch is None else (product_of(arch),)
     return [
-        _table(instruction, product)
-        for instruction, product in _FILES
-        if resolve(product) in wanted
+        _table(file)
+        for instruction in INSTRUCTIONS
+        for product in products
+        for file in product.tables.get(instruction, ())
     ]
-
-
-def _cast_product(product: str) -> str:
-    if product.lower() in ("a2", "a3"):
-        return product.lower()
-    target = resolve(product)
-    return "a2" if target == "a2a3" else target

@@ -12,17 +12,21 @@ from xdsl.ir import Operation
 from xdsl.parser import Parser
 
 import pto
-from pto.dialect.ops import (
-    PartitionViewOp,
-    TCvtOp,
-)
+from pto.dialect.location import location_of
+from pto.dialect.ops import OpaqueOp, PartitionViewOp, TCvtOp
+from pto.frontend.builder_state import BuilderState
+from pto.frontend.builders import builders_of
+from pto.frontend.source import Source
+from pto.grammar.lalr import tokenize
+from pto.grammar.tables import load
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.pto"))
 
 TILES = """
 func.func @f(%a: !pto.tile_buf<vec, 16x64xf32>, %b: !pto.tile_buf<vec, 16x64xf16>,
              %t: !pto.tile_buf<vec, 1x256xi8>, %i: index, %p: !pto.ptr<f32>, %c: i1, %s: f32,
-             %w: !pto.tile_buf<vec, 16x64xf32, valid=?x?>) {{
+             %w: !pto.tile_buf<vec, 16x64xf32, valid=?x?>, %ub32: !pto.ptr<f32, ub>,
+             %ub16: !pto.ptr<f16, ub>) {{
   {statement}
   return
 }}
@@ -84,6 +88,48 @@ def test_statements(cls: str, text: str, xdsl_context: Context) -> None:
         for text_of_module in (printed, generic):
             theirs = Parser(xdsl_context.clone(), text_of_module).parse_module()
             assert theirs.is_structurally_equivalent(module)
+
+
+def test_a_long_statement_is_read_by_both_parsers(xdsl_context: Context) -> None:
+    values = ", ".join(["%i"] * 200)
+    types = ", ".join(["index"] * 200)
+    module = pto.parse(TILES.format(statement=f"%d = pto.something {values} : {types} -> index"))
+    printed = pto.print_module(module)
+    assert pto.print_module(pto.parse(printed)) == printed
+    used = printed.replace("pto.something", "pto.mte_gm_ub")
+    theirs = Parser(xdsl_context.clone(), used).parse_module()
+    assert theirs.is_structurally_equivalent(pto.parse(used))
+    for value in theirs.body.block.first_op.body.block.args:  # type: ignore[union-attr]
+        assert len(list(value.uses)) in (0, 200)
+
+
+def test_properties_in_the_generic_form_of_a_declared_operation() -> None:
+    load = '"pto.vlds"(%p, %i) {dist = "NORM", note} : (!pto.ptr<f32>, index) -> '
+    op = statement(f"%d = {load} !pto.vreg<64xf32>")
+    assert type(op).__name__ == "VldsOp"
+    assert op.properties == {"dist": StringAttr("NORM")}
+    assert list(op.attributes) == ["note"]
+    updating = statement(f"%d, %e = {load} (!pto.vreg<64xf32>, !pto.ptr<f32>)")
+    assert isinstance(updating, OpaqueOp)
+    assert list(updating.attributes) == ["dist", "note"]
+    assert len(list(updating.operands[0].uses)) == 1
+
+
+def test_attributes_in_both_groups_are_kept() -> None:
+    op = statement(
+        "pto.tcvt ins(%a {satmode = #pto<saturation_mode ON>} : !pto.tile_buf<vec, 16x64xf32>)"
+        " outs(%b {rmode = #pto<round_mode ODD>} : !pto.tile_buf<vec, 16x64xf16>) {x}"
+    )
+    assert sorted(op.properties) == ["operandSegmentSizes", "rmode", "satmode"]
+    assert list(op.attributes) == ["x"]
+
+
+def test_each_production_is_the_method_of_one_builder() -> None:
+    state = BuilderState(Source("", ""), tokenize("pto", ""))
+    builders = builders_of(state)
+    for production in load("pto").productions:
+        owners = [builder for builder in builders if hasattr(builder, production.action)]
+        assert len(owners) <= 1, production.action
 
 
 def test_partition_without_a_result_type_takes_constant_sizes() -> None:
@@ -190,6 +236,8 @@ def test_the_short_form_of_an_attribute_with_a_dialect() -> None:
 def test_a_written_location_wins() -> None:
     op = statement('%d = arith.addi %i, %i : index loc("there.py":12:3)')
     assert str(op.location) == 'loc("there.py":12:3)'
+    assert str(location_of(op)) == "there.py:12:3"
+    assert str(location_of(op, in_text=True)) == "<string>:6:8"
 
 
 def test_comments_splits_and_aliases() -> None:

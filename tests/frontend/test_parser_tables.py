@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from lark import Lark
 
-from pto import grammar
+from pto.grammar import tables
+from pto.grammar.lalr import tokenize, tokens_on_demand
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.pto"))
 
@@ -20,7 +21,7 @@ KERNEL = "module {\n  func.func @f(%i: index) {\n    %x = arith.addi %i, %i : in
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_lark_itself_accepts_the_examples(path: Path) -> None:
-    text = (Path(grammar.__file__).parent / "pto.lark").read_text()
+    text = (Path(tables.__file__).parent / "pto.lark").read_text()
     lark = Lark(text, parser="lalr", lexer="contextual", start="file")
     lark.parse(path.read_text())
 
@@ -28,16 +29,16 @@ def test_lark_itself_accepts_the_examples(path: Path) -> None:
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A cache folder of the test's own, and no tables in memory."""
-    monkeypatch.setattr(grammar, "_cache_folders", lambda: iter([tmp_path / "cache"]))
-    grammar.load.cache_clear()
+    monkeypatch.setattr(tables, "_cache_folders", lambda: iter([tmp_path / "cache"]))
+    tables.load.cache_clear()
     yield tmp_path / "cache"
-    grammar.load.cache_clear()
+    tables.load.cache_clear()
 
 
-def same(one: grammar.Tables, other: grammar.Tables) -> bool:
+def same(one: tables.Tables, other: tables.Tables) -> bool:
     """Whether two builds agree, up to the numbers of the states."""
     return (
-        one.rules == other.rules
+        one.productions == other.productions
         and one.pattern == other.pattern
         and one.keywords == other.keywords
         and len(one.states) == len(other.states)
@@ -45,22 +46,33 @@ def same(one: grammar.Tables, other: grammar.Tables) -> bool:
 
 
 def test_tables_are_kept_and_read_back(own_cache: Path) -> None:
-    built = grammar.load("types")
+    built = tables.load("types")
     (file,) = own_cache.iterdir()
-    grammar.load.cache_clear()
+    tables.load.cache_clear()
     before = file.stat().st_mtime_ns
-    assert grammar.load("types") == built
+    assert tables.load("types") == built
     assert file.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("damage", [b"", b"not tables", b"(\x00\x00"])
 def test_a_damaged_file_is_replaced(own_cache: Path, damage: bytes) -> None:
-    built = grammar.load("types")
+    built = tables.load("types")
     (file,) = own_cache.iterdir()
     file.write_bytes(damage)
-    grammar.load.cache_clear()
-    assert same(grammar.load("types"), built)
+    tables.load.cache_clear()
+    assert same(tables.load("types"), built)
     assert file.read_bytes() != damage
+
+
+def test_tokens_on_demand_are_those_of_the_text() -> None:
+    text = KERNEL * 20
+    whole = tokenize("pto", text)
+    tokens = tokens_on_demand("pto", text, 0)
+    assert tokens.kinds[0] == "MODULE"
+    assert len(list(tokens.kinds)) < 100
+    assert tokens.starts[len(whole.starts) - 1] == whole.starts[-1]
+    assert (list(tokens.kinds), list(tokens.texts)) == (whole.kinds, whole.texts)
+    assert list(tokens.starts) == whole.starts
 
 
 def test_parsing_works_where_nothing_can_be_written(tmp_path: Path) -> None:
@@ -68,8 +80,8 @@ def test_parsing_works_where_nothing_can_be_written(tmp_path: Path) -> None:
     blocked.write_text("")
     code = (
         "from pathlib import Path\n"
-        "from pto import grammar\n"
-        f"grammar._cache_folders = lambda: iter([Path({str(blocked / 'below')!r})])\n"
+        "from pto.grammar import tables\n"
+        f"tables._cache_folders = lambda: iter([Path({str(blocked / 'below')!r})])\n"
         "import pto\n"
         f"print(pto.print_module(pto.parse({KERNEL!r})))\n"
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 import pto
 from pto.runtime.machine import MachineKernel
-from pto.runtime.machine_report import Report
+from pto.runtime.machine.report import Report
 
 Array = NDArray[Any]
 

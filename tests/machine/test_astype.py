@@ -50,9 +50,10 @@ def _registers(statements: str) -> str:
 
 def _convert(pair: Pair, count: int, attributes: str) -> str:
     """Loads a whole register from byte 0, converts, stores the whole result at byte 256."""
-    src, dst = _vreg(pair.src), _vreg(pair.dst)
-    bits = _granularity(pair.src)
-    src_ptr = f"!pto.ptr<{SPELLING.get(pair.src, pair.src)}, ub>"
+    name = pair.src.name
+    src, dst = _vreg(name), _vreg(pair.dst.name)
+    bits = _granularity(name)
+    src_ptr = f"!pto.ptr<{SPELLING.get(name, name)}, ub>"
     # The result is stored whole, whatever its type: as bytes of the register.
     return (
         f"    %n = arith.constant {count} : i32\n    %c0 = arith.constant 0 : index\n"
@@ -76,21 +77,21 @@ def _parts(pair: Pair) -> list[str]:
 
 def _expected(pair: Pair, register: Array, layout: int, lanes: int, mode: str, sat: str) -> Array:
     """The result's 256 bytes, lane by lane: elements, or pairs where a side has 4 bits."""
-    pairs = 2 if 4 in (FORMATS[pair.src].bits, FORMATS[pair.dst].bits) else 1
-    src_unit, dst_unit = _unit(pair.src, pairs), _unit(pair.dst, pairs)
+    source, target = pair.src, pair.dst
+    pairs = 2 if 4 in (source.bits, target.bits) else 1
+    src_unit, dst_unit = _unit(source.name, pairs), _unit(target.name, pairs)
     step = max(src_unit, dst_unit)
     src_at = layout * src_unit if src_unit < step else 0
     dst_at = layout * dst_unit if dst_unit < step else 0
-    granularity = _granularity(pair.src) // 8
+    granularity = _granularity(pair.src.name) // 8
     result = np.zeros(256, np.uint8)
     for k in range(256 // step):
         raw = register[k * step + src_at : k * step + src_at + src_unit]
         if (k * step + src_at) // granularity >= lanes:
             continue
-        four = FORMATS[pair.src].bits == 4
-        codes = unpack4(raw) if four else raw.view(FORMATS[pair.src].code_dtype)
-        out = convert_bits(codes, pair.src, pair.dst, mode if pair.rounds else None, sat)
-        stored = pack4(out) if FORMATS[pair.dst].bits == 4 else out.view(np.uint8)
+        codes = unpack4(raw) if source.bits == 4 else raw.view(source.code_dtype)
+        out = convert_bits(codes, source, target, mode if pair.rounds else None, sat)
+        stored = pack4(out) if target.bits == 4 else out.view(np.uint8)
         result[k * step + dst_at : k * step + dst_at + dst_unit] = stored
     return result
 
@@ -99,7 +100,7 @@ def _expected(pair: Pair, register: Array, layout: int, lanes: int, mode: str, s
 def test_every_pair_layout_and_mode(pair: Pair) -> None:
     """Each row of the table, each layout, mode and saturation, under predicates of three lengths."""
     rng = np.random.default_rng(3)
-    granularity = _granularity(pair.src) // 8
+    granularity = _granularity(pair.src.name) // 8
     for layout, part in enumerate(_parts(pair) or [""]):
         for mode in pair.modes or ("",):
             for sat in ("ON", "OFF") if pair.has_saturation else ("",):
@@ -181,12 +182,12 @@ def test_document_hif8_example() -> None:
 
 ROUNDED = 'rnd = "R", sat = "SAT", part = "EVEN"'
 REFUSED = [
-    ("f16", 'rnd = "H", part = "EVEN"', "b32", "rnd of astype f32 to f16 is one of R A F C Z O, not H"),
+    ("f16", 'rnd = "H", part = "EVEN"', "b32", "a register conversion of f32 to f16 does not round by HYBRID; modes of this pair: RINT"),
     ("f16", f'{ROUNDED}, mode = "MERGING"', "b32", "mode MERGING is not supported: only ZEROING is"),
-    ("f16", 'part = "P2"', "b32", "part of astype f32 to f16 is one of EVEN ODD, not P2"),
-    ("f16", ROUNDED, "b16", "the predicate of astype from f32 is !pto.mask<b32>"),
-    ("i32", 'part = "EVEN"', "b32", "astype f32 to i32 has no part: equal widths"),
-    ("i8", "", "b32", "astype f32 to i8 is not offered"),
+    ("f16", 'part = "P2"', "b32", "part of a register conversion of f32 to f16 is one of EVEN ODD, not P2"),
+    ("f16", ROUNDED, "b16", "the predicate of a register conversion of f32 to f16 is !pto.mask<b32>, not !pto.mask<b16>"),
+    ("i32", 'part = "EVEN"', "b32", "a register conversion of f32 to i32 has no part: equal widths"),
+    ("i8", "", "b32", "no register conversion of f32 to i8"),
     ("f16", 'sat = "ON", part = "EVEN"', "b32", "sat is SAT or NOSAT, not ON"),
 ]  # fmt: skip
 

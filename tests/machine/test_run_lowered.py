@@ -129,6 +129,13 @@ def test_a_lowered_conversion_keeps_the_scale_of_the_program(nested: bool) -> No
     assert (cast == x / 2).all()
 
 
+def test_a_scale_that_no_program_sets_is_not_kept() -> None:
+    tile = "!pto.tile_buf<vec, 1x64x{}>"
+    tcvt = f"pto.tcvt ins(%s : {tile.format('i32')}) outs(%e : {tile.format('f16')})\n"
+    text = f"func.func @f(%s: {tile.format('i32')}, %e: {tile.format('f16')}) {{\n{tcvt}{tcvt}return\n}}"
+    assert "get_deqscale" not in pto.print_module(_lower(pto.parse(text), "a2a3"))
+
+
 HALF_DEFINED = """func.func @f(%x: !pto.tile_buf<vec, 4x32xf32, valid=2x32>,
     %w: !pto.tile_buf<vec, 4x32xf32>) -> !pto.tile_buf<vec, 4x32xDST VALID> {
   %at = arith.constant 64 : i64
@@ -159,9 +166,9 @@ VALUES_4X32 = VALUES[:4, :32].astype(np.float32)
 
 @pytest.mark.parametrize("arch", ["a2a3", "a5"])
 @pytest.mark.parametrize("dst", ["f32", "f16", "i32", "i64"])
-def test_undefined_elements(dst: str, arch: str) -> None:
-    """They stay undefined through a conversion, and are defined once another one wrote them."""
-    with pytest.raises(ExecutionError, match="undefined: 64 of 128, the first at row 2") as caught:
+def test_poison(dst: str, arch: str) -> None:
+    """They stay poison through a conversion, and are defined once another one wrote them."""
+    with pytest.raises(ExecutionError, match="poison: 64 of 128, the first at row 2") as caught:
         _half_defined(dst, arch)
     assert "beyond the valid region of a source" in str(caught.value)
     held = _half_defined(dst, arch, valid=", valid=2x32")

@@ -92,7 +92,7 @@ class TestConvert:
             (["--to", "bf16", "--mode", "ODD"], "no mode ODD"),
             (["--to", "f16", "--from", "bf16"], "bfloat16.*not float32"),
             (["--to", "f16", "--arch", "b9"], "unknown target"),
-            (["--to", "f32", "--sat", "on"], "no choice of saturation"),
+            (["--to", "f16", "--arch", "a2", "--mode", "HYBRID"], "no mode HYBRID"),
         ],
     )
     def test_wrong_use(

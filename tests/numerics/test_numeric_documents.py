@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numeric_support import FIVE, Array
 
-from pto.conversion import convert as convert_on
 from pto.numerics import FORMATS, convert, decode
+from pto.targets.convert import convert as convert_on
 
 FIELD_CASES = [
     json.loads(line)

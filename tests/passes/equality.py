@@ -22,9 +22,9 @@ from pto.dialect.ops import TCvtOp
 from pto.numerics import FORMATS, convert_bits, pack4, unpack4
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.runtime.machine import MachineKernel
-from pto.runtime.machine_report import Report
-from pto.targets import Pair, tcvt_table, unified_buffer_bytes
-from pto.tmp import tmp_bytes
+from pto.runtime.machine.report import Report
+from pto.targets import Pair, product_of, table_of
+from pto.tiles.tmp import tmp_bytes
 
 Array = NDArray[Any]
 
@@ -181,9 +181,9 @@ def run_lowered_case(case: Case, memory: Array, module: ModuleOp | None = None) 
 
 def pair_of(case: Case) -> Pair:
     """The row of the target's table."""
-    table = tcvt_table(case.arch)
+    table = table_of("TCVT", product_of(case.arch))
     assert table is not None
-    pair = table.pair(case.src, case.dst)
+    pair = table.pair(FORMATS[case.src], FORMATS[case.dst])
     assert pair is not None
     return pair
 
@@ -200,7 +200,7 @@ def convert_directly(case: Case, memory: Array) -> None:
     rows, cols = case.shape.rows, case.shape.cols
     pair = pair_of(case)
     saturation = case.saturation or pair.default_saturation
-    through_i32 = saturation == "OFF" and pair.pytorch_pair and (case.arch == "a5" or case.tmp)
+    through_i32 = saturation == "OFF" and pair.through_i32 and (case.arch == "a5" or case.tmp)
     source = _rows(memory, src_at, case.src, rows, src_stride)
     fmt, out = FORMATS[case.src], FORMATS[case.dst]
     codes = unpack4(source) if fmt.bits == 4 else source.view(fmt.code_dtype)
@@ -274,18 +274,18 @@ def fits(case: Case) -> bool:
     if case.shape.cols % 2 and 4 in (FORMATS[case.src].bits, FORMATS[case.dst].bits):
         return False
     _, _, tmp_at, tmp = places(case)
-    return tmp_at + tmp + PADDING <= unified_buffer_bytes(case.arch)
+    return tmp_at + tmp + PADDING <= product_of(case.arch).unified_buffer_bytes
 
 
 def cases(arch: str, forms: list[Form]) -> Iterator[Case]:
     """All pairs of the target, modes, saturations (written ON, OFF, or not), with and without tmp
     where it matters, for every shape that the pair can have."""
-    table = tcvt_table(arch)
+    table = table_of("TCVT", product_of(arch))
     assert table is not None
     for form, pair in product(forms, table.rows):
-        shape = form.shape(pair.src, pair.dst)
-        tmps = (False, True) if arch == "a2a3" and pair.pytorch_pair else (False,)
+        shape = form.shape(pair.src.name, pair.dst.name)
+        tmps = (False, True) if arch == "a2a3" and pair.through_i32 else (False,)
         for mode, saturation, tmp in product(modes_of(pair), (None, "ON", "OFF"), tmps):
-            case = Case(arch, pair.src, pair.dst, mode, saturation, tmp, shape)
+            case = Case(arch, pair.src.name, pair.dst.name, mode, saturation, tmp, shape)
             if fits(case):
                 yield case

@@ -10,7 +10,7 @@ from equality import Case, Form, Shape, cases, differences, fits, modes_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pto.targets import tcvt_table
+from pto.targets import product_of, table_of
 
 # Head only, tail only, both; one and several rows; strides wider than the columns; partial valid
 # regions (every shape whose columns do not fill whole blocks); known only at run time.
@@ -73,13 +73,15 @@ def test_suite_is_large_enough() -> None:
 )
 def test_any_shape(arch: str, number: int, shape: Shape) -> None:
     """Random shapes of random pairs, in modes that follow from the number too."""
-    table = tcvt_table(arch)
+    table = table_of("TCVT", product_of(arch))
     assert table is not None
     pair = table.rows[number % len(table.rows)]
     modes = modes_of(pair)
     saturation = (None, "ON", "OFF")[number % 3]
-    tmp = arch == "a2a3" and pair.pytorch_pair and number % 2 == 0 and not shape.dynamic
-    case = Case(arch, pair.src, pair.dst, modes[number % len(modes)], saturation, tmp, shape)
+    tmp = arch == "a2a3" and pair.through_i32 and number % 2 == 0 and not shape.dynamic
+    case = Case(
+        arch, pair.src.name, pair.dst.name, modes[number % len(modes)], saturation, tmp, shape
+    )
     assume(fits(case))
     _check([case])
 

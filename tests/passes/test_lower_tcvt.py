@@ -17,7 +17,7 @@ from pto.numerics import convert_bits
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.passes.materialize_tmp import MaterializeTmpPass
 from pto.runtime.machine import MachineKernel
-from pto.tmp import tmp_bytes
+from pto.tiles.tmp import tmp_bytes
 
 Array = NDArray[Any]
 ARCHS = ["a2a3", "a5"]
@@ -150,9 +150,9 @@ def test_output_reads_with_xdsls_parser(arch: str, xdsl_context: Context) -> Non
 
 PLAIN = "!pto.tile_buf<vec, 8x64x{}>"
 REFUSED = [
-    (PLAIN.format("f16"), PLAIN.format("f8E4M3FN"), "", "a5", "a5 has no conversion f16 to f8e4m3fn"),
+    (PLAIN.format("f16"), PLAIN.format("f8E4M3FN"), "", "a5", "a5 does not convert f16 to f8e4m3fn"),
     (PLAIN.format("f32"), PLAIN.format("bf16"), "{rmode = #pto<round_mode ODD>}", "a5",
-     "f32 to bf16 has no mode ODD; it has RINT ROUND FLOOR CEIL TRUNC"),
+     "f32 to bf16 does not round by ODD on a5; the pair's modes: RINT, ROUND, FLOOR, CEIL, TRUNC"),
     ("!pto.tile_buf<mat, 8x64xf32>", "!pto.tile_buf<mat, 8x64xf16>", "", "a5", "a tile in mat"),
     ("!pto.tile_buf<vec, 16x64xf32, slayout=row_major>", "!pto.tile_buf<vec, 16x64xf16>", "", "a5",
      "boxed layout"),

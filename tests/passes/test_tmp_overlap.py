@@ -15,7 +15,7 @@ from pto.numerics import FORMATS
 from pto.passes.lower_tcvt import LowerTcvtPass
 from pto.runtime import ExecutionError
 from pto.runtime.machine import run_lowered
-from pto.tmp import tmp_bytes
+from pto.tiles.tmp import tmp_bytes
 
 PAIRS = [("f32", "i16"), ("f16", "i16"), ("f16", "i8")]
 ROWS, COLS = 3, 96

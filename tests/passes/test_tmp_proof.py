@@ -14,8 +14,8 @@ from xdsl.utils.exceptions import PassFailedException
 
 import pto
 from pto.runtime.errors import ExecutionError
-from pto.runtime.machine_report import Report
-from pto.tmp import tmp_bytes
+from pto.runtime.machine.report import Report
+from pto.tiles.tmp import tmp_bytes
 
 PAIRS = [("f32", "i16"), ("f16", "i16"), ("f16", "i8")]
 

@@ -10,17 +10,17 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
 import pto
-from pto.dialect.ops import WRITTEN_OUT, opaque_op_class
+from pto.dialect.ops import WRITTEN_OUT, operation_class
 from pto.runtime import ExecutionError
-from pto.runtime.compiler import ATTRIBUTES, EMITTERS
+from pto.runtime.ops import IMPLEMENTATIONS
 
-PTO_OPERATIONS = sorted(name for name in EMITTERS if name.startswith("pto."))
+PTO_OPERATIONS = sorted(name for name in IMPLEMENTATIONS if name.startswith("pto."))
 CLASSES = {op.name: op for op in WRITTEN_OUT}
 
 
 def error_with(name: str, key: str) -> str:
     """What the execution of an operation that has nothing but an attribute says."""
-    cls = CLASSES.get(name) or opaque_op_class(name)
+    cls = CLASSES.get(name) or operation_class(name)
     op = cls.create(attributes={key: IntegerAttr(1, i64)})
     body = Region(Block([op, ReturnOp()]))
     with pytest.raises(ExecutionError) as caught:
@@ -33,9 +33,9 @@ def test_unknown_attributes_are_refused(name: str) -> None:
     assert "the attribute bogus" in error_with(name, "bogus")
 
 
-@pytest.mark.parametrize("name", [n for n in PTO_OPERATIONS if ATTRIBUTES[n]])
+@pytest.mark.parametrize("name", [n for n in PTO_OPERATIONS if IMPLEMENTATIONS[n].attributes])
 def test_a_misspelt_attribute_is_told(name: str) -> None:
-    for known in ATTRIBUTES[name]:
+    for known in IMPLEMENTATIONS[name].attributes:
         assert f"did you mean {known}?" in error_with(name, f"{known}x")
 
 

@@ -39,7 +39,10 @@ INT = "%a: i32, %b: i32"
         ("ori", 12, 10, 14),
         ("xori", 12, 10, 6),
         ("maxsi", -1, 1, 1),
+        ("minsi", -1, 1, -1),
+        ("maxui", -1, 1, -1),
         ("minui", -1, 1, 1),
+        ("ceildivui", -1, 2, -(2**31)),
     ],
 )
 def test_integers(operation: str, a: int, b: int, expected: int) -> None:
@@ -82,6 +85,39 @@ def test_floats_round_to_their_type() -> None:
         assert result_of(body, dtype, 0.1, 3.0, parameters=parameters) == expected
 
 
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("operation", "a", "b", "expected"),
+    [
+        ("subf", 0.25, 2.0, -1.75),
+        ("mulf", 0.25, 2.0, 0.5),
+        ("remf", -7.5, 2.0, -1.5),
+        *(("maximumf", 1.0, 2.0, 2.0), ("maximumf", NAN, 2.0, NAN), ("maximumf", 1.0, NAN, NAN)),
+        *(("minimumf", 1.0, 2.0, 1.0), ("minimumf", NAN, 2.0, NAN)),
+        *(("maxnumf", 1.0, 2.0, 2.0), ("maxnumf", NAN, 2.0, 2.0), ("maxnumf", 1.0, NAN, 1.0)),
+        *(("minnumf", 1.0, 2.0, 1.0), ("minnumf", NAN, 2.0, 2.0)),
+    ],
+)
+def test_floats(operation: str, a: float, b: float, expected: float) -> None:
+    body = f"%r = arith.{operation} %a, %b : f32\nreturn %r : f32"
+    result = float(result_of(body, "f32", a, b, parameters="%a: f32, %b: f32"))
+    assert result == expected or (math.isnan(result) and math.isnan(expected))
+
+
+@pytest.mark.parametrize("condition", [0, 1])
+def test_select_and_negf(condition: int) -> None:
+    body = """
+      %m = arith.negf %b : f32
+      %r = arith.select %c, %a, %m : f32
+      return %r : f32
+    """
+    parameters = "%c: i1, %a: f32, %b: f32"
+    expected = 1.5 if condition else -2.5
+    assert result_of(body, "f32", condition, 1.5, 2.5, parameters=parameters) == expected
+
+
 def test_casts() -> None:
     body = """
       %w = arith.extsi %a : i32 to i64
@@ -91,10 +127,14 @@ def test_casts() -> None:
       %f = arith.sitofp %a : i32 to f32
       %c = arith.bitcast %f : f32 to i32
       %g = arith.uitofp %a : i32 to f32
-      return %w, %u, %t, %x, %c, %g : i64, i64, i8, index, i32, f32
+      %y = arith.index_castui %a : i32 to index
+      %v = arith.fptoui %g : f32 to i64
+      return %w, %u, %t, %x, %c, %g, %y, %v : i64, i64, i8, index, i32, f32, index, i64
     """
-    results = result_of(body, "i64, i64, i8, index, i32, f32", -1, 384, parameters=INT)
-    assert results == (-1, 2**32 - 1, -128, -1, 0xBF800000 - 2**32, np.float32(2**32))
+    types = "i64, i64, i8, index, i32, f32, index, i64"
+    results = result_of(body, types, -1, 384, parameters=INT)
+    whole = (-1, 2**32 - 1, -128, -1, 0xBF800000 - 2**32, np.float32(2**32))
+    assert results == (*whole, 2**32 - 1, 2**32)
 
 
 @pytest.mark.parametrize(
@@ -184,6 +224,21 @@ def test_branches() -> None:
     assert result_of(body, "index", 10, parameters="%n: index") == 45
 
 
+def test_regions_that_run_once() -> None:
+    body = """
+      %one = arith.constant 1 : i64
+      %a = scf.execute_region -> i64 {
+        %x = arith.addi %n, %one : i64
+        scf.yield %x : i64
+      }
+      pto.section.vector {
+        %unused = arith.addi %a, %a : i64
+      }
+      return %a : i64
+    """
+    assert result_of(body, "i64", 4, parameters="%n: i64") == 5
+
+
 def test_calls() -> None:
     module = pto.parse("""
       func.func @square(%x: i64) -> i64 {
@@ -244,3 +299,27 @@ def test_the_grid() -> None:
     """
     module = pto.parse(f"func.func @f() -> (i64, i64) {{{body}}}")
     assert pto.run(module, "f", block_idx=3, block_num=8) == (3, 8)
+    inner = pto.parse(f"func.func @f() -> (i64, i64) {{{body.replace('block', 'subblock')}}}")
+    assert pto.run(inner, "f", block_idx=3, subblock_idx=1, subblock_num=2) == (1, 2)
+
+
+@pytest.mark.parametrize("way", ["set_flag", "barrier"])
+def test_what_orders_pipes_changes_no_result(way: str) -> None:
+    set_, wait = (f'pto.{k}_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]' for k in ("set", "wait"))
+    both = f"{set_}\n{wait}" if way == "set_flag" else "pto.barrier #pto.pipe<PIPE_ALL>"
+    assert result_of(f"{both}\nreturn %n : i64", "i64", 4, parameters="%n: i64") == 4
+
+
+def test_a_flag_is_one_however_it_is_spelt() -> None:
+    """As strings or as enumerations; waiting for another one hangs."""
+    body = """
+      pto.set_flag["PIPE_MTE2", "PIPE_V", "EVENT_ID0"]
+      pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]
+      EXTRA
+      return %n : i64
+    """
+    plain = body.replace("EXTRA", "")
+    assert result_of(plain, "i64", 4, parameters="%n: i64") == 4
+    other = body.replace("EXTRA", "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]")
+    with pytest.raises(ExecutionError, match="PIPE_MTE2, PIPE_V, EVENT_ID0, which was not set"):
+        result_of(other, "i64", 4, parameters="%n: i64")

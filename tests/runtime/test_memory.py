@@ -306,32 +306,32 @@ NARROW = (
     f"pto.tadds ins(%a, %one : {DYNAMIC}, f32) outs(%b : {T})\n"
     f"pto.tmul ins(%b, %b : {T}, {T}) outs(%b : {T})\n"
 )
-"""Computes four rows where the source has two: the last two rows of %b are undefined."""
+"""Computes four rows where the source has two: the last two rows of %b are poison."""
 
 
-def test_undefined_elements_may_be_held() -> None:
+def test_poison_may_be_held() -> None:
     y = np.zeros((4, 8), np.float32)
     part = "!pto.partition_tensor_view<2x8xf32>"
     run(f"{NARROW}pto.tstore ins(%n : {DYNAMIC}) outs(%two : {part})", matrix(), y)
     assert (y[:2] == (matrix()[:2] + 1) ** 2).all()
 
 
-def test_nothing_may_depend_on_undefined_elements() -> None:
+def test_nothing_may_depend_on_poison() -> None:
     message = error_of(NARROW + store("%b"))
-    assert "pto.tstore: reads elements that are undefined: 16 of 32, the first at row 2" in message
-    assert f"undefined since <string>:{FIRST_LINE + 6}:1, beyond the valid region" in message
+    assert "pto.tstore: reads elements that are poison: 16 of 32, the first at row 2" in message
+    assert f"poison since <string>:{FIRST_LINE + 6}:1, beyond the valid region" in message
     row, part = tile("f32", 1, 8), "!pto.partition_tensor_view<1x8xf32>"
     message = error_of(
         f"{NARROW}%s = pto.alloc_tile : {row}\npto.tcolsum ins(%b : {T}) outs(%s : {row})\n"
         "%p = pto.partition_view %yv, offsets = [%c0, %c0], sizes = [%c1, %c8]"
         f" : !pto.tensor_view<?x?xf32> -> {part}\npto.tstore ins(%s : {row}) outs(%p : {part})"
     )
-    assert "pto.tstore: reads elements that are undefined: 8 of 8" in message
+    assert "pto.tstore: reads elements that are poison: 8 of 8" in message
 
 
 @pytest.mark.parametrize("way", ["argument", "result", "store"])
 @pytest.mark.parametrize("rows", [0, 1, 2])
-def test_undefined_elements_do_not_leave(way: str, rows: int) -> None:
+def test_poison_do_not_leave(way: str, rows: int) -> None:
     """Through no door: a tile argument, a result, or a store; and nothing is written to it."""
     dynamic, whole = tile("f32", 2, 8, ("?", "?")), tile("f32", 2, 8)
     view = "!pto.partition_tensor_view<2x8xf32>"
@@ -356,7 +356,7 @@ def test_undefined_elements_do_not_leave(way: str, rows: int) -> None:
     held = np.full((2, 8), 7, np.float32)
     x = np.ones((2, 8), np.float32)
     if rows < 2:
-        with pytest.raises(ExecutionError, match="undefined") as caught:
+        with pytest.raises(ExecutionError, match="poison") as caught:
             pto.run(module, "f", x, held, rows)
         assert "beyond the valid region of a source" in str(caught.value)
         assert (held == 7).all()
@@ -420,13 +420,13 @@ def test_a_new_core_starts_with_an_empty_buffer() -> None:
         (
             f"%a = pto.alloc_tile : {T}\n%d = pto.alloc_tile : {tile('ui8', 4, 8)}\n{load('%a')}"
             f"pto.tcvt ins(%a : {T}) outs(%d : {tile('ui8', 4, 8)})",
-            "a5 has no conversion from f32 to ui8 [type-pair]",
+            "a5 does not convert f32 to ui8 [type-pair]",
         ),
         (
             f"%a = pto.alloc_tile : {T}\n%d = pto.alloc_tile : {tile('bf16', 4, 8)}\n{load('%a')}"
             f"pto.tcvt ins(%a {{rmode = #pto<round_mode ODD>}} : {T})"
             f" outs(%d : {tile('bf16', 4, 8)})",
-            "f32 to bf16 has no mode ODD on a5 [round-mode]",
+            "f32 to bf16 does not round by ODD on a5 [round-mode]",
         ),
         (
             "pto.wait_flag[<PIPE_MTE2>, <PIPE_V>, <EVENT_ID0>]",
@@ -434,7 +434,7 @@ def test_a_new_core_starts_with_an_empty_buffer() -> None:
         ),
         (
             "%a = pto.alloc_tile : !pto.tile_buf<acc, 16x16xf32>",
-            "tiles in acc are on the cube side, which is not executed here",
+            "the cube side, where tiles in acc are, is not supported",
         ),
     ],
 )
@@ -474,12 +474,18 @@ def test_arguments_that_do_not_fit(arguments: tuple[Any, ...], message: str) -> 
     assert message in str(caught.value)
 
 
+def test_an_argument_is_in_global_memory() -> None:
+    module = pto.parse("func.func @f(%p: !pto.ptr<f32, ub>) {\n  return\n}")
+    with pytest.raises(ValueError, match="%p points into the memory ub of a core"):
+        pto.run(module, "f", np.zeros(4, np.float32))
+
+
 def test_addresses_are_multiples_of_32_bytes() -> None:
     body = f"%a = arith.constant 48 : i64\n%t = pto.alloc_tile addr = %a : {T}\n"
     assert "address 48 is not a multiple of 32 bytes" in error_of(body)
 
 
-def test_undefined_elements_do_not_divide() -> None:
+def test_poison_do_not_divide() -> None:
     """They may be 0, which is an error only where a quotient is meant."""
     half, whole = tile("i32", 4, 8, (2, 8)), tile("i32", 4, 8)
     module = pto.parse(f"""func.func @f(%x: {half}) -> {half} {{
@@ -526,3 +532,33 @@ def test_four_bit_arguments_one_by_one_or_packed() -> None:
     assert (single == x.astype(ml_dtypes.float4_e2m1fn)).all()
     codes = single.view(np.uint8)
     assert (bytes_ == codes[:, 0::2] | codes[:, 1::2] << 4).all()
+
+
+def test_scalars_in_tiles_and_extents_of_views() -> None:
+    t = tile("i8", 4, 8)
+    module = pto.parse(f"""
+      func.func @f(%x: {t}, %p: !pto.ptr<i32>, %n: index) -> (i8, index, index, index, index) {{
+        %c1 = arith.constant 1 : index
+        %c0 = arith.constant 0 : index
+        %v = arith.constant 300 : i32
+        %last = arith.constant 31 : index
+        pto.tsetval ins(%last, %v : index, i32) outs(%x : {t})
+        %e = pto.tgetval ins(%x, %last : {t}, index) outs : i8
+        %view = pto.make_tensor_view %p, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<?x?xi32>
+        %d = pto.get_tensor_view_dim %view, %c0 : !pto.tensor_view<?x?xi32> -> index
+        %s = pto.get_tensor_view_stride %view, %c1 : !pto.tensor_view<?x?xi32> -> index
+        %b = pto.declare_tile -> {tile("i8", 4, 8, (2, 3))}
+        %r, %c = pto.get_validshape %b : {tile("i8", 4, 8, (2, 3))}
+        return %e, %d, %s, %r, %c : i8, index, index, index, index
+      }}""")  # fmt: skip
+    x = np.zeros((4, 8), np.int8)
+    found = pto.run(module, "f", x, np.zeros((5, 5), np.int32), 5)
+    assert found == (300 - 256, 5, 1, 2, 3)
+    assert x[3, 7] == 44
+
+
+def test_tprint(capsys: pytest.CaptureFixture[str]) -> None:
+    t = tile("i32", 2, 8)
+    module = pto.parse(f"func.func @f(%x: {t}) {{\n  pto.tprint ins(%x : {t})\n  return\n}}")
+    pto.run(module, "f", np.full((2, 8), 7, np.int32))
+    assert "line 2: 2x8xi32" in capsys.readouterr().err

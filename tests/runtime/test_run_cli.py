@@ -140,8 +140,8 @@ def test_trace_names_what_becomes_of_large_numbers(
     assert expected in capsys.readouterr().out.splitlines()[0]
 
 
-def test_trace_of_undefined_elements(tmp_path: Path, capsys: Capture) -> None:
-    """Two rows of %b and so of %i are undefined; nothing depends on them."""
+def test_trace_of_poison(tmp_path: Path, capsys: Capture) -> None:
+    """Two rows of %b and so of %i are poison; nothing depends on them."""
     half, whole = "!pto.tile_buf<vec, 4x8xf32, valid=2x8>", "!pto.tile_buf<vec, 4x8xf32>"
     result, held = whole.replace("f32", "i32"), half.replace("f32", "i32")
     (tmp_path / "f.pto").write_text(f"""func.func @f(%x: {half}) -> {held} {{
@@ -154,7 +154,7 @@ def test_trace_of_undefined_elements(tmp_path: Path, capsys: Capture) -> None:
       return %y : {held}
     }}""")
     assert main(["run", str(tmp_path / "f.pto"), "--arg", "x=zeros:2x8", "--trace"]) == 0
-    assert "    5  pto.tcvt  f32 to i32: partly undefined" in capsys.readouterr().out
+    assert "    5  pto.tcvt  f32 to i32: partly poison" in capsys.readouterr().out
 
 
 def test_the_machine_gives_the_same_array(folder: Path, capsys: Capture) -> None:
@@ -226,7 +226,7 @@ def test_the_machine_refuses_what_the_target_lacks(folder: Path, capsys: Capture
     Path("cast.pto").write_text(KERNEL.replace("RINT", "ODD"))
     assert run("--arg", "x=x.npy", "--arg", "n=8", "--machine") == 1
     message = capsys.readouterr().err
-    assert f"pto-opt run: error: cast.pto:{CONVERT}:5: f32 to bf16 has no mode ODD" in message
+    assert f"pto-opt run: error: cast.pto:{CONVERT}:5: f32 to bf16 does not round by ODD" in message
 
 
 def test_results_of_a_function(tmp_path: Path, capsys: Capture) -> None:

@@ -13,7 +13,7 @@ from runtime_support import SPELLINGS, Array
 import pto
 from pto.numerics import FORMATS
 from pto.runtime import ExecutionError
-from pto.targets import Pair, tcvt_table
+from pto.targets import Pair, product_of, table_of
 
 ROWS, COLS = 3, 64
 
@@ -94,29 +94,30 @@ def codes_of(name: str) -> Array:
 
 
 def rows_of(arch: str) -> list[Any]:
-    table = tcvt_table(arch)
+    table = table_of("TCVT", product_of(arch))
     assert table is not None
     return [pytest.param(arch, row, id=f"{arch}-{row.src}-{row.dst}") for row in table.rows]
 
 
 @pytest.mark.parametrize(("arch", "row"), rows_of("a2a3") + rows_of("a5"))
 def test_pair_against_exact_reference(arch: str, row: Pair) -> None:
-    codes = codes_of(row.src)
+    src, dst = row.src.name, row.dst.name
+    codes = codes_of(src)
     for mode in row.modes if row.rounds else ("RINT",):
         for saturation in (None, "ON", "OFF"):
             for tmp in (False, True):
                 attributes = f"rmode = #pto<round_mode {mode}>"
                 if saturation is not None:
                     attributes += f", satmode = #pto<saturation_mode {saturation}>"
-                text = kernel(row.src, row.dst, attributes, tmp)
-                actual = run_kernel(text, codes, row.src, row.dst, arch)
+                text = kernel(src, dst, attributes, tmp)
+                actual = run_kernel(text, codes, src, dst, arch)
                 on = (saturation or row.default_saturation) == "ON"
-                pytorch = not on and row.pytorch_pair and (arch == "a5" or tmp)
-                natural = "ROUND" if row.dst == "hif8" else "RINT"
+                pytorch = not on and row.through_i32 and (arch == "a5" or tmp)
+                natural = "ROUND" if dst == "hif8" else "RINT"
                 rounding = mode if row.rounds and mode != "NONE" else natural
                 variant = Variant(rounding, saturate=on, pytorch=pytorch)
                 expected = [
-                    next(iter(convert(row.src, row.dst, int(code), [variant])))
+                    next(iter(convert(src, dst, int(code), [variant])))
                     for code in codes.reshape(-1)
                 ]
                 assert actual.reshape(-1).tolist() == expected, (mode, saturation, tmp)
@@ -246,3 +247,34 @@ def test_dynamic_extents_of_a_packed_result() -> None:
     result = pto.run(module, "f", x)
     assert result.shape == (4, 64)
     assert (result.astype(float) == 1.5).all()
+
+
+TILE = "!pto.tile_buf<vec, 1x16x{}>"
+NARROWING = f"""
+  func.func @NAME(%x: {TILE.format("f32")}, %d: {TILE.format("i16")}) {{
+    pto.tcvt ins(%x {{satmode = #pto<saturation_mode OFF>}} : {TILE.format("f32")}) outs(%d : {TILE.format("i16")})
+    return
+  }}"""  # fmt: skip
+
+
+@pytest.mark.parametrize("arch", [None, "a2a3", "a5"])
+def test_sibling_modules_keep_their_own_target(arch: str | None) -> None:
+    """Infinities tell: a5 goes through i32, a2a3 does not without a tmp tile (spec S10)."""
+    module = pto.parse(
+        "module {"
+        f' module attributes {{pto.target_arch = "a2a3"}} {{{NARROWING.replace("NAME", "first")}}}'
+        f' module attributes {{pto.target_arch = "a5"}} {{{NARROWING.replace("NAME", "second")}'
+        f" func.func @calls(%x: {TILE.format('f32')}, %d: {TILE.format('i16')}) {{"
+        f" func.call @first(%x, %d) : ({TILE.format('f32')}, {TILE.format('i16')}) -> ()\n"
+        " return } } }"
+    )
+    x = np.full((1, 16), np.inf, np.float32)
+    expected = {
+        name: int(pto.convert(x, "i16", saturation="OFF", arch=name)[0, 0])
+        for name in ("a2a3", "a5")
+    }
+    assert expected["a2a3"] != expected["a5"]
+    for function, own in (("first", "a2a3"), ("second", "a5"), ("calls", "a2a3")):
+        result = np.zeros((1, 16), np.int16)
+        pto.run(module, function, x, result, arch=arch)
+        assert (result == expected[arch or own]).all(), function

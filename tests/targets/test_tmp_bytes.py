@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pto.tmp import tmp_bytes, tmp_bytes_for_any, tmp_bytes_up_to, tmp_terms
+from pto.tiles.tmp import tmp_bytes, tmp_bytes_for_any, tmp_bytes_up_to, tmp_terms
 
 
 @pytest.mark.parametrize(

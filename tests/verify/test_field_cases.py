@@ -10,7 +10,7 @@ from checking import check
 
 import pto
 from pto.diagnostics import Diagnostic
-from pto.tmp import tmp_bytes
+from pto.tiles.tmp import tmp_bytes
 
 
 def tcvt(src: str, dst: str, attributes: str = "", arch: str | None = None) -> str:

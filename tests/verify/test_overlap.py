@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pto.passes.analysis.placement import Placement
+from pto.tiles.placement import Placement
 
 
 def placement(start: int, rows: int, cols: int, bits: int, gap: int) -> Placement:

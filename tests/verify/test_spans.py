@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pto.spans import Span, Statement, find_statement, part_of_type
+from pto.frontend.spans import Span, Statement, find_statement, part_of_type
 
 
 def shown(text: str, span: Span | None) -> str:
@@ -78,6 +78,21 @@ def test_the_statement_ends_where_it_ends() -> None:
     assert text[: statement_of(text).end] == text.split("\n")[0]
     text = f"%d = pto.tcvt %s : {A} -> {B}\n  return"
     assert text[: statement_of(text).end] == text.split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shown_text"),
+    [
+        ('module attributes {a = "b"} {\n  func.func @f(', "module", 'module attributes {a = "b"}'),
+        ("pto.barrier {a}\n  %x = pto.foo %y : f32", "pto.barrier", "pto.barrier {a}"),
+        ("return\n}", "func.return", "return"),
+        ("scf.yield\n^bb1:", "scf.yield", "scf.yield"),
+        ("pto.addptr %p, %o : <f32, ub> -> <f32, ub>", "pto.addptr", ""),
+        ('pto.x {a = (i32) -> i32, l = loc("a":1:2), d = dense<1> : vector<2xi32>}', "pto.x", ""),
+    ],
+)
+def test_other_statements_end_where_they_end(text: str, name: str, shown_text: str) -> None:
+    assert text[: statement_of(text, name).end] == (shown_text or text)
 
 
 @pytest.mark.parametrize("text", ['"pto.tcvt"(%s, %d) : (!t, !u) -> ()', "return", ""])

@@ -421,8 +421,8 @@ def test_table_json(capsys: Out) -> None:
 
 def test_table_wrong_use(capsys: Out) -> None:
     assert run("table", "--arch", "a4") == 2
-    assert run("table", "--src", "float") == 2
-    assert "formats: f64, f32" in capsys.readouterr().err
+    assert run("table", "--src", "flaot") == 2
+    assert "f64, f32, f16" in capsys.readouterr().err
 
 
 def test_explain_id(capsys: Out) -> None:

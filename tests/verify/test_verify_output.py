@@ -10,7 +10,8 @@ from checking import check
 from pydantic import ValidationError
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
-from pto.diagnostics import FileReport, render, rules
+from pto.diagnostics import FileReport, registry
+from pto.diagnostics.render import render
 
 ODD = """\
 module attributes {pto.target_arch = "a3"} {
@@ -100,12 +101,12 @@ CARETS = [
 
 @pytest.mark.parametrize(("id_", "part"), CARETS)
 def test_the_caret_is_under_the_offending_part(id_: str, part: str) -> None:
-    rule = rules()[id_]
-    wrong = rule.wrong
+    info = registry()[id_]
+    wrong = info.wrong
     if id_ == "valid-region":  # the destination's region is the one pointed at
         wrong = wrong.replace("valid=8x64", "valid=9x64").replace("xf16>", "xf16, valid=8x64>")
-    arch = ["--arch", rule.arch] if rule.arch else []
-    report = check(wrong, *arch, *rule.options)
+    arch = ["--arch", info.arch] if info.arch else []
+    report = check(wrong, *arch, *info.options)
     found = next(d for d in report.diagnostics if d.id == id_)
     line = wrong.split("\n")[found.line - 1]
     assert line[found.column - 1 : found.column - 1 + found.length] == part
@@ -168,10 +169,10 @@ def test_json() -> None:
 
 def all_examples() -> list[FileReport]:
     reports = []
-    for rule in rules().values():
-        arch = ["--arch", rule.arch] if rule.arch else []
-        on = [] if rule.default else ["-W", rule.id]
-        reports.append(check(rule.wrong, *arch, *rule.options, *on, path=f"a b/{rule.id}.pto"))
+    for info in registry().values():
+        arch = ["--arch", info.arch] if info.arch else []
+        on = [] if info.default else ["-W", info.id]
+        reports.append(check(info.wrong, *arch, *info.options, *on, path=f"a b/{info.id}.pto"))
     return reports
 
 
@@ -200,7 +201,7 @@ def test_sarif_levels() -> None:
     log = json.loads(render(all_examples(), "sarif"))
     levels = {"error": "error", "warning": "warning", "remark": "note"}
     for result in log["runs"][0]["results"]:
-        assert result["level"] == levels[rules()[result["ruleId"]].severity]
+        assert result["level"] == levels[registry()[result["ruleId"]].severity]
 
 
 def test_github() -> None:

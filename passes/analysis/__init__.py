@@ -1,1 +1,0 @@
-"""Facts about modules that several passes and commands ask for: places, addresses, targets, tmp."""
