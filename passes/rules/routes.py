@@ -69,11 +69,12 @@ class ChainPreview:
                 if value.name_hint is None:
                     names[value] = name.removeprefix("%")
             block, before, after = op.parent_block(), op.prev_op, op.next_op
+            assert block is not None  # a conversion of a function stands in a block
             try:
                 replace_by_chain(op, chain)
             except PassFailedException:  # no room for the tiles between
                 continue
-            first = before.next_op if before is not None else block and block.first_op
+            first = before.next_op if before is not None else block.first_op
             made[original] = list(_until(first, after))
         return _printed(copy, made, names)
 

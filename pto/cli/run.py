@@ -281,7 +281,6 @@ class _Session:
     def _result(self, name: str) -> tuple[Array, Element]:
         import numpy as np
 
-        from pto.cli.run_values import UsageError
         from pto.runtime.elements import element_of
 
         names = [_result_name(n, len(self._results)) for n in range(len(self._results))]

@@ -47,11 +47,11 @@ def tmp_uses(
 
 
 def _use(op: TCvtOp, arch: str | None, default_sat: str) -> TmpUse | None:
-    dst, tmp = op.dst_type, op.tmp
+    dst, tmp = op.dst_type, None if op.tmp is None else op.tmp.type
     formats = op.formats()
     if formats is None or not isinstance(dst, AnyTile):
         return None
-    if tmp is not None and not isinstance(tmp.type, AnyTile):
+    if tmp is not None and not isinstance(tmp, AnyTile):
         return None
     named = target_of(op)
     product = (named and named.product) or product_of(TMP_TARGET)
@@ -74,5 +74,5 @@ def _use(op: TCvtOp, arch: str | None, default_sat: str) -> TmpUse | None:
         src=formats[0].name,
         dst=formats[1].name,
         need=need or TmpNeed(rows, cols, row_stride(op.src), TmpTerms(0), 0, is_bound=False),
-        provided=None if tmp is None else tile_bytes(tmp.type),
+        provided=None if tmp is None else tile_bytes(tmp),
     )

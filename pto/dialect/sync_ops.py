@@ -6,11 +6,13 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
+from xdsl.irdl import BaseAttr, IRDLOperation, irdl_op_definition, prop_def
 from xdsl.printer import Printer
 
 from pto.dialect.attributes import EnumAttr
 from pto.dialect.ops import PtoOp, parsed_by_grammar
+
+FLAG_PART = BaseAttr(EnumAttr) | BaseAttr(StringAttr)
 
 
 class FlagOp(IRDLOperation, PtoOp):
@@ -19,9 +21,9 @@ class FlagOp(IRDLOperation, PtoOp):
     Each part is an enumeration or a string.
     """
 
-    src_pipe = prop_def(EnumAttr | StringAttr)
-    dst_pipe = prop_def(EnumAttr | StringAttr)
-    event_id = prop_def(EnumAttr | StringAttr)
+    src_pipe = prop_def(FLAG_PART)
+    dst_pipe = prop_def(FLAG_PART)
+    event_id = prop_def(FLAG_PART)
 
     KINDS: ClassVar = {"src_pipe": "pipe", "dst_pipe": "pipe", "event_id": "event"}
     """Which enumeration each part is of."""

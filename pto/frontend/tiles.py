@@ -257,8 +257,9 @@ class TileBuilder:
         properties: dict[str, Attribute] = {}
         parts = (src_pipe, dst_pipe, event_id)
         for (key, kind), part in zip(FlagOp.KINDS.items(), parts, strict=True):
-            is_word = isinstance(part, int)
-            properties[key] = enum_class(kind)(self._state.texts[part]) if is_word else part
+            if isinstance(part, int):
+                part = enum_class(kind)(self._state.texts[part])
+            properties[key] = part
         text = self._state.texts[name]
         return self._state.checked(
             self._make(OPERATIONS[text], (), (), properties, attributes), name

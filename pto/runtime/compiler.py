@@ -266,9 +266,8 @@ TERMINATORS = frozenset(
 
 
 def _before_terminator(block: Block) -> Iterator[Operation]:
-    last = block.last_op
     for op in block.ops:
-        if op is not last or op.name not in TERMINATORS:
+        if op.next_op is not None or op.name not in TERMINATORS:
             yield op
 
 
