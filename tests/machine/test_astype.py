@@ -18,14 +18,6 @@ from pto.targets import Pair, tables
 
 Array = NDArray[Any]
 
-SPELLING = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "f8e8m0": "!pto.f8E8M0",
-    "hif8": "!pto.hif8",
-    "f4e2m1": "!pto.f4E2M1x2",
-    "f4e1m2": "!pto.f4E1M2x2",
-}
 LETTERS = {"RINT": "R", "ROUND": "A", "FLOOR": "F", "CEIL": "C", "TRUNC": "Z", "ODD": "O", "HYBRID": "H"}  # fmt: skip
 (ASTYPE,) = [table for table in tables("a5") if table.instruction == "astype"]
 
@@ -35,7 +27,7 @@ def _unit(name: str, pairs: int) -> int:
 
 
 def _vreg(name: str) -> str:
-    spelt = SPELLING.get(name, name)
+    spelt = FORMATS[name].mlir[0]
     lanes = 256 // max(1, FORMATS[name].bits // 8) * (2 if name == "i4" else 1)
     return f"!pto.vreg<{lanes}x{spelt}>"
 
@@ -53,7 +45,7 @@ def _convert(pair: Pair, count: int, attributes: str) -> str:
     name = pair.src.name
     src, dst = _vreg(name), _vreg(pair.dst.name)
     bits = _granularity(name)
-    src_ptr = f"!pto.ptr<{SPELLING.get(name, name)}, ub>"
+    src_ptr = f"!pto.ptr<{FORMATS[name].mlir[0]}, ub>"
     # The result is stored whole, whatever its type: as bytes of the register.
     return (
         f"    %n = arith.constant {count} : i32\n    %c0 = arith.constant 0 : index\n"

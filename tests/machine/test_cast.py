@@ -180,15 +180,6 @@ def test_count(count: int) -> None:
     assert (memory[3072 + 2 * count :] == 0xA5).all()
 
 
-SPELLING = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "hif8": "!pto.hif8",
-    "f4e2m1": "!pto.f4E2M1x2",
-    "f4e1m2": "!pto.f4E1M2x2",
-    "c32": "complex<f16>",
-    "c64": "complex<f32>",
-}
 CAST_ROWS = [
     (arch, row)
     for arch, product in (("a2a3", "a2"), ("a5", "a5"))
@@ -204,7 +195,7 @@ CAST_ROWS = [
 def test_every_pair_of_the_tables(arch: str, row: Pair) -> None:
     """Each row in each of its modes, in the form that all types have."""
     source, target = row.src, row.dst
-    types = tuple(SPELLING.get(fmt.name, fmt.name) for fmt in (source, target))
+    types = tuple(fmt.mlir[0] for fmt in (source, target))
     saturation = "ON" if row.has_saturation else "OFF"  # infinities stay where there is no choice
     for mode in row.modes or (None,):
         memory = np.random.default_rng(9).integers(0, 256, 1024, np.uint8)

@@ -28,13 +28,6 @@ from pto.tiles.tmp import tmp_bytes
 
 Array = NDArray[Any]
 
-SPELLING = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "hif8": "!pto.hif8",
-    "f4e2m1": "!pto.f4E2M1x2",
-    "f4e1m2": "!pto.f4E1M2x2",
-}
 PADDING = 512
 """Bytes behind the tiles that must stay as they are."""
 PACKED_FLOATS = ("f4e2m1", "f4e1m2")
@@ -105,8 +98,7 @@ def _tile(name: str, shape: Shape, stride: int) -> str:
     pairs = 2 if name in PACKED_FLOATS else 1
     valid = "?x?" if shape.dynamic else f"{shape.rows}x{shape.cols // pairs}"
     return (
-        f"!pto.tile_buf<vec, {shape.rows}x{stride // pairs}x{SPELLING.get(name, name)}, "
-        f"valid={valid}>"
+        f"!pto.tile_buf<vec, {shape.rows}x{stride // pairs}x{FORMATS[name].mlir[0]}, valid={valid}>"
     )
 
 

@@ -25,20 +25,12 @@ from pto.targets import Pair, pair_of, product_of
 
 Array = NDArray[Any]
 
-SPELLING = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "f8e8m0": "!pto.f8E8M0",
-    "hif8": "!pto.hif8",
-    "f4e2m1": "!pto.f4E2M1x2",
-    "f4e1m2": "!pto.f4E1M2x2",
-}
 REAL = [name for name, fmt in FORMATS.items() if fmt.kind != "complex" and name != "f8e8m0"]
 
 
 def _tile(name: str) -> str:
-    cols = 32 if SPELLING.get(name, "").endswith("x2") else 64
-    return f"!pto.tile<1x{cols}x{SPELLING.get(name, name)}>"
+    cols = 32 if FORMATS[name].mlir[0].endswith("x2") else 64
+    return f"!pto.tile<1x{cols}x{FORMATS[name].mlir[0]}>"
 
 
 def _module(arch: str, src: str, dst: str, mode: str | None, saturation: str | None) -> ModuleOp:

@@ -26,14 +26,6 @@ DTYPES: dict[str, Any] = {
 }
 """Element types by their PTO name."""
 FLOATS = ("f32", "f16", "bf16")
-SPELLINGS = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "hif8": "!pto.hif8",
-    "f4e2m1": "!pto.f4E2M1x2",
-    "f4e1m2": "!pto.f4E1M2x2",
-}
-"""PTO spellings of the formats whose name is not the spec's."""
 
 
 def tile(

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numeric_reference import Variant, convert
-from runtime_support import SPELLINGS, Array
+from runtime_support import Array
 
 import pto
 from pto.numerics import FORMATS
@@ -50,8 +50,8 @@ func.func @f(%x: !pto.ptr<{src}>, %y: !pto.ptr<{dst}>, %rows: index) {{
 
 def kernel(src: str, dst: str, attributes: str, tmp: bool) -> str:
     return KERNEL.format(
-        src=SPELLINGS.get(src, src),
-        dst=SPELLINGS.get(dst, dst),
+        src=FORMATS[src].mlir[0],
+        dst=FORMATS[dst].mlir[0],
         src_cols=COLS // 2 if src.startswith("f4") else COLS,
         dst_cols=COLS // 2 if dst.startswith("f4") else COLS,
         attributes=attributes,

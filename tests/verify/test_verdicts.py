@@ -11,18 +11,12 @@ from pathlib import Path
 import pytest
 
 import pto
+from pto.numerics.formats import format_of
 from pto.passes.verify_tcvt import verify
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "targets"))
 from spec_table import ALL_MODES, FORMATS, OFF_BY_DEFAULT, PYTORCH, ROWS, Row
 
-SPELLING = {
-    "f8e4m3fn": "f8E4M3FN",
-    "f8e5m2": "f8E5M2",
-    "hif8": "!pto.hif8",
-    "f4e1m2": "!pto.f4E1M2x2",
-    "f4e2m1": "!pto.f4E2M1x2",
-}
 MODES = (None, *ALL_MODES)
 SATURATIONS = (None, "ON", "OFF")
 
@@ -30,7 +24,7 @@ SATURATIONS = (None, "ON", "OFF")
 def tile(name: str) -> str:
     """16x64 elements of a format; packed pairs count twice (spec F2)."""
     cols = 32 if name.startswith("f4") else 64
-    return f"!pto.tile_buf<vec, 16x{cols}x{SPELLING.get(name, name)}>"
+    return f"!pto.tile_buf<vec, 16x{cols}x{format_of(name).mlir[0]}>"
 
 
 def module(src: str, dst: str, mode: str | None, saturation: str | None) -> str:
